@@ -1,4 +1,4 @@
-// Package api is the HTTP interface. One table in routes.go lists the routes with their
+// Package api serves the HTTP API. One table in routes.go lists the routes with their
 // roles, parameters, bodies and responses. Serving, the OpenAPI document and the tests
 // all use that table. Handlers contain no business rules.
 package api
@@ -52,8 +52,8 @@ type Deps struct {
 	Keys        *apikey.Service
 	Operators   *operator.Service
 	Failures    *access.Failures     // shared with the page
-	Registry    *prometheus.Registry // metrics of this process; the API adds those of requests
-	Page        http.Handler         // serves every path that is not the API's
+	Registry    *prometheus.Registry // metrics of this process; New adds the request metrics
+	Page        http.Handler         // serves all paths outside the API
 	PricesOnly  bool                 // true: routes of the market, the wallet and fees are off
 	Currency    money.Currency
 	Version     string
@@ -99,7 +99,7 @@ const (
 	readTimeout   = time.Minute
 	writeTimeout  = 2 * time.Minute
 	idleTimeout   = 2 * time.Minute
-	// maxHeader limits headers to 16 KiB, because net/http adds 4 KiB to its limit.
+	// maxHeader limits headers to 16 KiB: net/http adds 4 KiB to this value.
 	maxHeader = 16<<10 - 4<<10
 )
 

@@ -40,7 +40,7 @@ type arrival struct {
 	due    int64     // bytes that must be read by the end of the window
 }
 
-// arrive replaces the body of a request by an arrival. The caller must call done when it
+// arrive replaces the body of a request with an arrival. The caller must call done when it
 // no longer needs any part of the body.
 func (s *server) arrive(w http.ResponseWriter, r *http.Request, limit int64) *arrival {
 	a := &arrival{ReadCloser: r.Body, ctx: r.Context(), control: http.NewResponseController(w), intake: s.bodies}

@@ -13,7 +13,7 @@ import (
 	"assay/internal/fault"
 )
 
-// credentials are the results of checking the credentials of a request.
+// credentials is the result of checking the credentials of a request.
 type credentials struct {
 	roles []string    // roles of the valid credentials
 	key   *apikey.Key // valid API key; nil: none
@@ -54,7 +54,7 @@ func (s *server) compare(c *credentials, secret, role string) {
 	}
 }
 
-// keyActor begins the role of a request with an API key. The name of the key follows.
+// keyActor is the prefix of the role of a request with an API key. The name of the key follows it.
 const keyActor = "key:"
 
 // authorise returns the role of a request, or an empty role if the operation is public and
@@ -125,7 +125,7 @@ func (s *server) authoriseKey(op *operation, c *call, key *apikey.Key) error {
 	h.Set("Retry-After", seconds(renews))
 	return &refusal{
 		status: http.StatusTooManyRequests, code: "rate_limited", header: h,
-		detail: "This API key has reached its limit of requests per minute. Retry after Retry-After.",
+		detail: "This API key has reached its limit of requests per minute. Retry after the time in Retry-After.",
 	}
 }
 
@@ -156,8 +156,8 @@ func (op *operation) scope() string {
 	return area + ":read"
 }
 
-// writes reports whether an operation changes something. Some reads need a body and are POST, and
-// the test of a webhook only sends a message.
+// writes reports whether an operation changes something. Some reads are POST requests because they
+// need a body. The test of a webhook only sends a message.
 func (op *operation) writes() bool {
 	reads := strings.HasPrefix(op.path, "/api/prices/") || strings.HasSuffix(op.path, "/quote") || strings.HasSuffix(op.path, "/test")
 	return op.method != http.MethodGet && !reads

@@ -40,7 +40,7 @@ func (s *server) admitBody(w http.ResponseWriter, r *http.Request, want *body) (
 		return false, done, &http.MaxBytesError{Limit: limit}
 	}
 	if r.ContentLength == 0 {
-		// As at the end of a body, a read deadline would cancel the request's context.
+		// Without a body, a read deadline would cancel the request's context.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	} else {
 		done = s.arrive(w, r, limit).done
@@ -95,7 +95,7 @@ func hasBody(r *http.Request) (bool, error) {
 	return true, err
 }
 
-// checkMedia returns an error unless the headers announce uncompressed JSON.
+// checkMedia returns an error unless the headers declare uncompressed JSON.
 func checkMedia(h http.Header) error {
 	if !isJSON(h.Get("Content-Type")) {
 		return &refusal{

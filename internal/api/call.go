@@ -51,7 +51,7 @@ type call struct {
 	*http.Request
 	w       http.ResponseWriter
 	ctx     context.Context //nolint:containedctx // a call is used by one request only
-	slow    context.Context //nolint:containedctx // like ctx, but holds no admission slot: for calls that wait for others
+	slow    context.Context //nolint:containedctx // like ctx, but holds no admission slot; for calls that wait
 	id      string          // request id
 	route   string          // path pattern, for the log
 	role    string          // role of the request; empty: none

@@ -21,7 +21,7 @@ import (
 	"assay/internal/view"
 )
 
-// feedHandlers serve all prices at once and the changes of prices.
+// feedHandlers serve exports of all prices, price changes and events.
 type feedHandlers struct {
 	*Deps
 	exports chan struct{} // one element for each running export
@@ -30,8 +30,8 @@ type feedHandlers struct {
 	pace    *pace
 }
 
-// Headers of an export: the number of the last price change in it, the currency, and the
-// exchange rates, which NDJSON has no other place for.
+// Headers of an export: the number of its last price change, its currency, and its exchange
+// rates. NDJSON has no other place for them.
 const (
 	changeHeader   = "Assay-Change"
 	currencyHeader = "Assay-Currency"
@@ -73,7 +73,7 @@ func (h feedHandlers) export(ndjson bool) handler {
 	}
 }
 
-// enter waits until fewer than maxExports run.
+// enter waits until fewer than maxExports exports are running.
 func (h feedHandlers) enter(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, admission.MaxWait)
 	defer cancel()
@@ -105,15 +105,15 @@ type exporter struct {
 	started bool
 }
 
-// begin sends the headers. It returns nil if no body follows: the client has this version, or
-// wants the headers only.
+// begin sends the headers. It returns nil if no body follows, because the client has this version or
+// sent a HEAD request.
 func (e *exporter) begin(of view.Export) func(*view.PublishedPrice) error {
 	e.started = true
 	encoding := acceptedEncoding(e.Header.Get("Accept-Encoding"))
 	h := e.w.Header()
 	var rates []byte
 	if len(of.Rates) > 0 {
-		rates, _ = json.Marshal(of.Rates) // fails for no rate
+		rates, _ = json.Marshal(of.Rates) // encoding a rate never fails
 		h.Set(ratesHeader, string(rates))
 	}
 	h.Set("ETag", e.etag(of, rates, encoding))
@@ -150,7 +150,7 @@ func (e *exporter) begin(of view.Export) func(*view.PublishedPrice) error {
 
 const ndjsonType = "application/x-ndjson"
 
-// etag returns a strong validator: the version of the prices, and everything else that
+// etag returns a strong validator: a hash of the version of the prices and of everything else that
 // determines the bytes.
 func (e *exporter) etag(of view.Export, rates []byte, encoding string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s %s %t %q %q %s", of.Change, of.Version, of.Currency, rates, e.ndjson, e.values["appId"], e.values["fields"], encoding))
@@ -217,7 +217,8 @@ func acceptedEncoding(header string) string {
 	return best
 }
 
-// compressed returns a writer that encodes what it passes to w. Close completes the encoding.
+// compressed returns a writer that compresses data and writes it to w. Close completes the
+// compression.
 func compressed(w io.Writer, encoding string) io.WriteCloser {
 	switch encoding {
 	case "zstd":
@@ -237,7 +238,7 @@ func compressed(w io.Writer, encoding string) io.WriteCloser {
 	}
 }
 
-// plain is a writer without an encoding.
+// plain is a writer without compression.
 type plain struct{ io.Writer }
 
 // Close implements io.Closer.
@@ -261,7 +262,7 @@ func (h feedHandlers) events(c *call) (any, error) {
 	return h.Readers.Items.Events(c.slow, c.values.number("after"), c.limit(), c.values.seconds("wait"))
 }
 
-// unlimitedRead removes the time limit for reading the request, which would otherwise end a
+// unlimitedRead removes the time limit for reading the request. Otherwise the limit would end a
 // request that waits.
 func (c *call) unlimitedRead() {
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{}) // fails only in tests without a connection

@@ -9,7 +9,7 @@ import (
 	"assay/internal/view"
 )
 
-// operatorHandlers serve the operators of the operator's page.
+// operatorHandlers serve the operators, who can log in to the operator's page.
 type operatorHandlers struct{ *Deps }
 
 // operatorBody describes the body of POST /api/operators.
@@ -26,7 +26,7 @@ type operatorPatch struct {
 	Disabled bool   `json:"disabled,omitempty"`
 }
 
-// maxOperatorText limits names and passwords of a body in bytes. The service has closer limits.
+// maxOperatorText limits roles and passwords in a body, in bytes. The service has stricter limits.
 const maxOperatorText = 256
 
 func (h operatorHandlers) operators(c *call) (any, error) {
@@ -70,7 +70,7 @@ func (h operatorHandlers) changeOperator(c *call) (any, error) {
 	return h.shown(c, c.values["operator"])
 }
 
-// decodeOperator decodes a new operator, or changes of one.
+// decodeOperator decodes a new operator, or the changes of an existing one.
 func decodeOperator(body io.Reader, isNew bool) (name string, change operator.Change, err error) {
 	in := strictjson.NewReader(body)
 	known := []string{"role", "password", "disabled"}

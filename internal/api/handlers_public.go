@@ -30,8 +30,8 @@ func (s *server) topTraders(c *call) (any, error) {
 	return response{}, nil
 }
 
-// health responds with 503 if the server is unhealthy or the health check fails. The
-// response contains details for an admin.
+// health responds with 503 if the server is unhealthy or the health check fails. For an admin,
+// the response contains details.
 func (s *server) health(c *call) (any, error) {
 	health, err := s.Readers.Health.Health(c.Context(), c.role == Admin)
 	switch {

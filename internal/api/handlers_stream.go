@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// maxStreams limits the clients of the stream.
+	// maxStreams is the maximum number of clients of the stream.
 	maxStreams = 1_000
-	// heartbeat is the longest time without a byte. Proxies close a silent connection.
+	// heartbeat is the maximum time between two writes, because proxies close a silent connection.
 	heartbeat = 15 * time.Second
-	// streamTick is how often a stream looks for the progress of a job.
+	// streamTick is the interval at which a stream checks the progress of a job.
 	streamTick = time.Second
 	// streamPatience is how long a write may block. A client that reads more slowly is disconnected.
-	// It continues with Last-Event-ID, so the server stores nothing for it.
+	// It can reconnect with Last-Event-ID, so the server stores nothing for it.
 	streamPatience = 10 * time.Second
-	// streamPiece is the most that one write sends, so that a slow client has its time for each.
+	// streamPiece is the maximum size of one write. A slow client has streamPatience for each write.
 	streamPiece = 64 << 10
-	// streamRate limits the bytes per second to all clients while prices change. A refresh then
-	// keeps nearly all of the processor time. Clients get the rest afterwards.
+	// streamRate limits the bytes per second to all clients together while prices change. This leaves
+	// nearly all processor time to a refresh. Clients receive the remaining events afterwards.
 	streamRate = 32 << 20
-	// maxBehind limits the clients that are sent events from the database, not from memory.
+	// maxBehind limits the streams that read events from the database instead of memory.
 	maxBehind = 16
-	// retryStream is when a disconnected client should connect again, in milliseconds.
+	// retryStream is the time after which a disconnected client should reconnect, in milliseconds.
 	retryStream = "3000"
 )
 
@@ -60,7 +60,7 @@ func (h feedHandlers) stream(c *call) (any, error) {
 	c.w.Header().Set("Content-Type", streamType)
 	c.w.Header().Set("X-Accel-Buffering", "no") // nginx would delay the events
 	c.w.WriteHeader(http.StatusOK)
-	// A write that fails ends the context too.
+	// A failed write also cancels the context. Of these failures, only a slow client is logged.
 	if err := s.run(c.slow); err != nil && (c.Request.Context().Err() == nil || errors.Is(err, errSlow)) {
 		h.Logger.InfoContext(c.Request.Context(), "stream ended", "request_id", c.id, "error", err)
 		panic(http.ErrAbortHandler)
@@ -68,8 +68,8 @@ func (h feedHandlers) stream(c *call) (any, error) {
 	return response{}, nil
 }
 
-// streamStart returns the number after which a stream begins: Last-Event-ID of a client that
-// connects again, or else the parameter since, or else the last number.
+// streamStart returns the number after which a stream begins. It is the header Last-Event-ID, which
+// reconnecting clients send, otherwise the parameter since, otherwise the last number.
 func (h feedHandlers) streamStart(c *call) (int64, error) {
 	last, err := h.Readers.Items.LastNumber(c.slow)
 	if err != nil {
@@ -89,8 +89,8 @@ func (h feedHandlers) streamStart(c *call) (int64, error) {
 	return after, h.Readers.Items.CheckNumber(c.slow, after)
 }
 
-// streamer sends events to one client. It keeps no queue: it reads the next events when the
-// client has taken the last ones.
+// streamer sends events to one client. It has no queue: it reads the next events after the client
+// has received the previous ones.
 type streamer struct {
 	*call
 	h        feedHandlers
@@ -140,8 +140,8 @@ func (s *streamer) next(ctx context.Context, read func(context.Context, int64) (
 	return nil
 }
 
-// catchUp sends older events, when fewer than maxBehind clients do so. While it waits, it keeps
-// the connection open.
+// catchUp sends older events when fewer than maxBehind streams do so. While it waits, it sends
+// heartbeats.
 func (s *streamer) catchUp(ctx context.Context) error {
 	select {
 	case s.h.behind <- struct{}{}:
@@ -154,14 +154,13 @@ func (s *streamer) catchUp(ctx context.Context) error {
 	}
 }
 
-// pace lets streams write in turn. While prices change, the writes of all streams together have
-// streamRate.
+// pace limits the rate of all streams together to streamRate while prices change.
 type pace struct {
 	turn    chan struct{}
-	written int // bytes since the last pause; its owner has the turn
+	written int // bytes since the last pause; only the holder of the turn may access it
 }
 
-// wait waits for the turn to write n bytes.
+// wait waits until a stream may write n bytes.
 func (p *pace) wait(ctx context.Context, n int, quiet func() bool) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -189,13 +188,13 @@ func (p *pace) wait(ctx context.Context, n int, quiet func() bool) error {
 const heartbeatFrame = ": heartbeat\n\n"
 
 // errSlow ends the stream of a client that does not read.
-var errSlow = fmt.Errorf("the client read nothing for %s; it continues with Last-Event-ID", streamPatience)
+var errSlow = fmt.Errorf("the client read nothing for %s: reconnect with Last-Event-ID", streamPatience)
 
 // errStopping ends the streams when the server stops. Clients connect to another instance.
 var errStopping = errors.New("the server is stopping")
 
-// idle waits for an event after last. Meanwhile it sends the progress of a job, or a comment
-// that keeps the connection open.
+// idle waits up to streamTick for an event after last. Then it sends the progress of a job if it has
+// changed, or a heartbeat if one is due.
 func (s *streamer) idle(ctx context.Context, last int64) error {
 	waiting, cancel := context.WithTimeout(ctx, streamTick)
 	defer cancel()
@@ -216,7 +215,7 @@ func (s *streamer) idle(ctx context.Context, last int64) error {
 	return nil
 }
 
-// send writes text to the client. It returns an error if the client does not take it in time.
+// send writes text to the client. It returns an error if the client does not receive it in time.
 func (s *streamer) send(text []byte) error {
 	s.sentAt = time.Now()
 	_ = s.control.SetWriteDeadline(s.sentAt.Add(streamPatience)) // fails only in tests without a connection

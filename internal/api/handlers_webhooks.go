@@ -50,7 +50,7 @@ type alertBody struct {
 	Below  money.Micro `json:"below,omitempty"`
 }
 
-// maxMinChange is the greatest minChange: a hundredfold price.
+// maxMinChange is the maximum of minChange: a change by 100 times the price.
 const maxMinChange = 100 * money.Scale
 
 func (h webhookHandlers) webhooks(c *call) (any, error) {
@@ -158,8 +158,8 @@ func (h webhookHandlers) resend(c *call) (any, error) {
 	return view.WebhookAttemptOf(out), err
 }
 
-// decodeWebhook decodes the settings of a webhook. A new webhook needs a URL and can have a
-// format; an existing one can be enabled and disabled.
+// decodeWebhook decodes the settings of a webhook. A new webhook requires a URL and accepts a
+// format. An existing webhook can be enabled or disabled.
 func decodeWebhook(body io.Reader, isNew bool) (c webhook.Change, format webhook.Format, err error) {
 	in, format := strictjson.NewReader(body), webhook.Standard
 	known := []string{"url", "events", "items", "users", "minChange", "alert", "enabled"}
@@ -205,7 +205,7 @@ func readText(in *strictjson.Reader, most int) string {
 	return text
 }
 
-// readWord reads one of some words.
+// readWord reads a string that must be one of the known words.
 func readWord[T ~string](in *strictjson.Reader, known []T) T {
 	text, ok := in.Text(1, 100)
 	if ok && !slices.Contains(known, T(text)) {
@@ -214,14 +214,14 @@ func readWord[T ~string](in *strictjson.Reader, known []T) T {
 	return T(text)
 }
 
-// readList reads an array of at most some elements.
+// readList reads an array of up to most elements.
 func readList[T any](in *strictjson.Reader, most int, read func() T) []T {
 	list := []T{}
 	in.Array(func(i int) {
 		if i >= most {
 			in.Skip()
 			if i == most {
-				in.Fault("must be the last element: there may be %d", most)
+				in.Fault("exceeds the limit of %d elements", most)
 			}
 			return
 		}

@@ -19,7 +19,7 @@ const (
 	// intakeWait is the total time that one upload may wait for memory.
 	intakeWait = 30 * time.Second
 	// While uploads hold more than largeBytes, the memory limit of the Go runtime is
-	// memoryGoal. Without it, garbage would double the memory of decoded bodies. The limit
+	// memoryGoal. Without this limit, garbage would double the memory of decoded bodies. The limit
 	// keeps a process below 192 MiB.
 	largeBytes = 2 << 20
 	memoryGoal = 100 << 20

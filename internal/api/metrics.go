@@ -31,11 +31,11 @@ func newRequestMetrics(registry *prometheus.Registry) requestMetrics {
 	return m
 }
 
-// countWrongSecrets exports the count of wrong secrets. A status cannot replace it: requests
-// without a secret get 401 too, and API keys above their limit get 429.
+// countWrongSecrets exports the count of wrong secrets. The count of statuses cannot replace it:
+// requests without a secret also get 401, and API keys above their limit get 429.
 func countWrongSecrets(registry *prometheus.Registry, failures *access.Failures) {
 	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "assay_wrong_secrets_total", Help: "Wrong secrets, tokens, API keys and passwords that this process refused since its start, of the API and of the page.",
+		Name: "assay_wrong_secrets_total", Help: "Wrong secrets, tokens, API keys and passwords that the API and the page have refused since this process started.",
 	}, func() float64 { return float64(failures.Total()) }))
 }
 

@@ -11,7 +11,7 @@ func trading(path string) bool {
 	return slices.Contains([]string{"listings", "trades", "wallet-ledger", "payment-fee-rules", "community"}, tag(path))
 }
 
-// modules divides all operations into those of modules that are on and off.
+// modules splits all operations by whether their module is on or off.
 func (s *server) modules() (on, off []operation) {
 	for _, op := range s.operations() {
 		if s.PricesOnly && trading(op.path) {

@@ -127,9 +127,9 @@ func (o *once) respond(c *call, user string, work func(seal) error) (a idempoten
 	return o.storeRefusal(c, k, request, err)
 }
 
-// storeRefusal stores a refusal whose result a retry cannot change. If a response is
-// already stored under the key, storeRefusal returns that response. Another instance may
-// have stored it, or this instance, in a commit whose result is unknown.
+// storeRefusal stores a refusal if a retry would get the same one. If a response is already
+// stored under the key, storeRefusal returns that response. Another instance may have stored
+// it. This instance may also have stored it in a commit whose result it did not receive.
 func (o *once) storeRefusal(c *call, k idempotency.Key, request idempotency.Digest, refusal error) (a idempotency.Response, replayed bool, err error) {
 	p, _, _ := explain(refusal)
 	final := slices.Contains([]int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity}, p.Status)
@@ -154,8 +154,8 @@ func (o *once) storeRefusal(c *call, k idempotency.Key, request idempotency.Dige
 }
 
 // moved returns the stored response if the ledger has a transaction under the key. It
-// returns nil if there is no transaction. It returns an error if the response is lost:
-// every ledger transaction stores its response.
+// returns nil if there is no transaction. Every ledger transaction stores its response, so
+// moved returns an error if there is a transaction but no response.
 func (o *once) moved(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
 	id, err := wallet.PostedUnder(c.Context(), o.Responses.DB, k.Scope(), k.Key)
 	if err != nil || id == 0 {

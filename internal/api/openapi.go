@@ -43,7 +43,7 @@ func describe(types *schemas, operations []operation, version string) []byte {
 				"marketSecret": schema{"type": "apiKey", "in": "header", "name": "x-market-sync-secret", "description": "The market sync secret, or the admin token."},
 				"token":        schema{"type": "http", "scheme": "bearer", "description": "The platform token, or the admin token."},
 				"adminToken":   schema{"type": "http", "scheme": "bearer", "description": "The admin token."},
-				"apiKey":       schema{"type": "http", "scheme": "bearer", "description": "An API key with the scope that the operation names. A scope for writing includes the one for reading."},
+				"apiKey":       schema{"type": "http", "scheme": "bearer", "description": "An API key with the scope that the operation names. A write scope includes the read scope."},
 			},
 		},
 	}, encoding(), jsontext.WithIndent(" "))
@@ -206,7 +206,7 @@ func problemName(status int) string {
 	return strings.ReplaceAll(http.StatusText(status), " ", "")
 }
 
-// problems returns the statuses of all problems of an operation. They include those of the
+// problems returns the statuses of all problems of an operation, including the problems of the
 // checks that run before the handler.
 func (op operation) problems() []int {
 	statuses := append([]int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge}, op.faults...)
@@ -253,7 +253,7 @@ func security(op operation) []map[string][]string {
 	return alternatives
 }
 
-// operationID returns an id made of method and path, such as getMarketPricesJobsId.
+// operationID returns an id built from the method and the path, such as getMarketPricesJobsId.
 func operationID(op operation) string {
 	var id strings.Builder
 	id.WriteString(strings.ToLower(op.method))

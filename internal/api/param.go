@@ -58,14 +58,14 @@ var (
 	minDayChange = amount("minDayChange", 1, "Only items whose price rose or fell by at least this part in the last 24 hours: 0.1 is 10 %.")
 	itemSort     = choice("sort", "name", "Order of the items. A leading minus means highest price, worst status, latest change or largest rise in 24 hours first. Equal items are ordered by name.", view.ItemSorts()...)
 
-	since       = number("since", 0, 1<<62, "0", "Number of the last change that the client has: next of the previous page, or the number that a snapshot names.")
+	since       = number("since", 0, 1<<62, "0", "Number of the last change that the client has: next of the previous page, or the change number of a snapshot.")
 	waitSeconds = number("wait", 0, maxWaitSeconds, "0", "Seconds to wait for a change if there is none yet.")
 
 	after       = number("after", 0, 1<<62, "0", "Number of the last event that the client has: next of the previous page.")
 	streamSince = number("since", 0, 1<<62, "", "Number of the last event that the client has. The header Last-Event-ID overrides it. Default: events from now on.")
 
-	historyFrom   = moment("from", "Start of the part of the history. Default: the first price.")
-	historyTo     = moment("to", "End of the part of the history, exclusive. Default: now.")
+	historyFrom   = moment("from", "Start of the period. Default: the first price.")
+	historyTo     = moment("to", "End of the period, exclusive. Default: now.")
 	historyStep   = choice("interval", "", "Length of a candle. Default: points instead of candles.", "5m", "1h", "1d")
 	historyMarket = text("market", 256, "The quotes of this market instead of the price: provider/market, such as skinport/skinport.")
 	pastTime      = moment("time", "Time of the price. Default: now.")
@@ -124,11 +124,11 @@ var (
 	}
 	inCurrency = param{
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
-		doc: "Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.",
+		doc: "Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.",
 	}
 	thenCurrency = param{
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
-		doc: "Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market.",
+		doc: "Currency of all amounts. Points are converted at the exchange rates of their time, candles at the current rates. The response contains the rates. Default: the base currency, or the currency of the market.",
 	}
 	checkpoint = param{
 		name: "checkpoint", in: "query", schema: schema{"type": "string", "maxLength": wallet.MaxUserCheckpoint}, check: checkCheckpoint,
@@ -159,8 +159,8 @@ func anyField() string { return strings.Join(view.FieldNames(), "|") }
 
 func anything(string) error { return nil }
 
-// notEmpty refuses an empty value. It protects scripts that leave a variable empty from
-// accepting all markets.
+// notEmpty refuses an empty value. Otherwise a script whose variable is empty would accept all
+// markets.
 func notEmpty(value string) error {
 	if value == "" {
 		return errors.New("must not be empty")
@@ -181,8 +181,7 @@ func number(name string, least, most int64, preset, doc string) param {
 	return p
 }
 
-// amount returns a parameter for an amount in the base currency. The value must be at least
-// minimum.
+// amount returns a parameter that is a decimal number of at least minimum.
 func amount(name string, minimum money.Micro, doc string) param {
 	return param{name: name, in: "query", doc: doc, schema: schema{"type": "number", "format": "double", "minimum": minimum}, check: func(value string) error {
 		if m, err := money.Parse([]byte(value), 1); err != nil || m < minimum || len(value) > 32 {
@@ -233,7 +232,7 @@ type values map[string]string
 
 func (v values) flag(name string) bool { return v[name] == "1" || v[name] == "true" }
 
-// number returns 0 for an absent parameter.
+// number returns a whole number, or 0 for an absent parameter.
 func (v values) number(name string) int64 {
 	n, _ := strconv.ParseInt(v[name], 10, 64) // checked by bind
 	return n
@@ -244,13 +243,13 @@ func (v values) seconds(name string) time.Duration {
 	return time.Duration(v.number(name)) * time.Second
 }
 
-// amount returns 0 for an absent parameter.
+// amount returns a decimal number, or 0 for an absent parameter.
 func (v values) amount(name string) money.Micro {
 	m, _ := money.Parse([]byte(v[name]), 1) // checked by bind
 	return m
 }
 
-// moment returns the zero time for an absent parameter.
+// moment returns a time, or the zero time for an absent parameter.
 func (v values) moment(name string) time.Time {
 	at, _ := time.Parse(time.RFC3339, v[name]) // checked by bind
 	return at
@@ -270,7 +269,7 @@ func bind(params []param, path map[string]string, rawQuery string) (values, erro
 	wrong := func(in, name, detail string) {
 		fields = append(fields, fault.Field{Pointer: "/" + in + "/" + name, Detail: detail})
 	}
-	var refused *fault.Error // fault with its own code
+	var refused *fault.Error // fault that has its own code instead of invalid_parameters
 	refuse := func(in, name string, err error) {
 		if f := fault.Of(err); f != nil && f.Kind != fault.Invalid {
 			refused = f
@@ -321,8 +320,8 @@ func hasQuery(params []param, name string) bool {
 	return slices.ContainsFunc(params, func(p param) bool { return p.in == "query" && p.name == name })
 }
 
-// unknownParams returns the names in a query that are not parameters, in order and at most
-// 20. It truncates each name to 64 bytes. The result more is the number of further names.
+// unknownParams returns up to 20 names in a query that are not parameters, sorted and truncated
+// to 64 bytes each. The result more is the number of further names.
 func unknownParams(params []param, query url.Values) (names []string, more int) {
 	const most, longest = 20, 64
 	for name := range query {

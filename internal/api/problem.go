@@ -17,7 +17,7 @@ import (
 // retryAfter is the default Retry-After of responses with status 503.
 const retryAfter = 5 * time.Second
 
-// refusal is an error with an HTTP status of its own.
+// refusal is an error that sets the HTTP status of the response.
 type refusal struct {
 	status int
 	code   string

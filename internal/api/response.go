@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// encoding returns the JSON options of all responses. They encode times in UTC, nil slices
-// and maps as empty, and maps in the order of their keys.
+// encoding returns the JSON options of all responses. Times are in UTC, nil slices and maps are
+// empty, and maps are sorted by key.
 func encoding() json.Options {
 	return json.JoinOptions(
 		json.Deterministic(true),

@@ -132,7 +132,7 @@ func (s *server) operations() []operation {
 	}
 }
 
-// with returns a new list of more and params.
+// with returns a new list: more, followed by params.
 func with(params []param, more ...param) []param { return slices.Concat(more, params) }
 
 // routeTable finds operations by path. It matches escaped paths segment by segment. Unlike

@@ -161,8 +161,8 @@ func (s *schemas) fields(t reflect.Type, r *record) {
 	}
 }
 
-// text returns the text of a property. It looks it up in the record, in the struct that
-// declares the property, and in the record *.
+// text returns the text of a property. It searches the record, then the struct that declares the
+// property, then the record *.
 func (s *schemas) text(record, declared, name string) propertyText {
 	for _, r := range []string{record, declared, "*"} {
 		if p, ok := s.texts.records[r].properties[name]; ok {
@@ -193,7 +193,7 @@ func (s *schemas) wordsOf(of schema, list string) schema {
 	return words
 }
 
-// example returns an example of a property: the one in its text, or a default for its type.
+// example returns an example of a property: the example in its text, or a default for its type.
 func (s *schemas) example(t reflect.Type, of schema, text propertyText) any {
 	if text.example != nil {
 		return text.example
@@ -212,13 +212,13 @@ func (s *schemas) example(t reflect.Type, of schema, text propertyText) any {
 	return nil
 }
 
-// exampleOf returns the example of a body, or nil if there is none.
+// exampleOf returns the example of a referenced schema, or nil if there is none.
 func (s *schemas) exampleOf(of schema) map[string]any {
 	ref, _ := of["$ref"].(string)
 	return s.examples[strings.TrimPrefix(ref, "#/components/schemas/")]
 }
 
-// componentName returns the component name of a type. That of Page[view.Job] is PageOfJob.
+// componentName returns the component name of a type. For Page[view.Job], it is PageOfJob.
 func componentName(t reflect.Type) string {
 	outer, inner, generic := strings.Cut(t.Name(), "[")
 	name := strings.ToUpper(outer[:1]) + outer[1:]

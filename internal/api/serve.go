@@ -68,8 +68,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const statusClientLeft = 499
 
 // left reports whether the client disconnected, so that the error needs no response. It
-// returns false for an error of the client, because net/http also cancels the context when
-// a body cannot be read.
+// returns false for an error with a status below 500, because net/http also cancels the
+// context when a body cannot be read.
 func left(r *http.Request, err error) bool {
 	if err != nil && !errors.Is(err, errClientLeft) {
 		if p, _, _ := explain(err); p.Status < http.StatusInternalServerError {
@@ -155,7 +155,7 @@ func secure(h http.Header) {
 
 // shared reports whether web pages of other sites may read the responses of an operation.
 // Such responses are public and contain nothing about the operator. Health is excluded:
-// otherwise a web page could search the network of a visitor for servers.
+// otherwise a web page could scan the network of a visitor for servers.
 func (op *operation) shared() bool {
 	return op.path == "/api/community/top-traders" || op.path == "/openapi.json"
 }

@@ -11,7 +11,7 @@ import (
 //go:embed openapi.txt
 var textsFile string
 
-// texts are the descriptions in the OpenAPI document. The head of openapi.txt describes
+// texts holds the descriptions in the OpenAPI document. The head of openapi.txt describes
 // the file format.
 type texts struct {
 	tags       []tagText
@@ -53,7 +53,7 @@ func readTexts(file string) (texts, error) {
 }
 
 // entries splits a file into entries. It appends lines with an indent of more than two
-// spaces to the entry before. It drops comments and empty lines.
+// spaces to the previous entry. It drops comments and empty lines.
 func entries(file string) []string {
 	var all []string
 	indent := func(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }

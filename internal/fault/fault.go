@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Kind determines the HTTP status and the exit code.
+// Kind classifies a fault. It determines the HTTP status and the exit code.
 type Kind uint8
 
 // The kinds of faults.
 const (
-	Internal      Kind = iota // not a fault of the caller
+	Internal      Kind = iota // not caused by the caller
 	Invalid                   // malformed or unknown input
 	Unauthorized              // missing or wrong credential
 	Forbidden                 // valid credential without the required role
@@ -26,7 +26,7 @@ const (
 	Upstream                  // another service failed or returned an unusable response
 	Busy                      // a load limit was reached; retry later. Unlike Unavailable, this is not a failure of the server
 	Expired                   // the named state existed and is no longer stored
-	Damaged                   // stored data was changed: an operator must repair it, and a retry does not help
+	Damaged                   // stored data is corrupt or was tampered with; an operator must repair it, and a retry does not help
 )
 
 // Field describes an error in one part of an input.
@@ -45,8 +45,8 @@ type Error struct {
 	// RetryAfter is the time to wait before a retry, for Unavailable and Busy. 0 means
 	// unknown.
 	RetryAfter time.Duration
-	// Change is the number of the last price change, for an expired cursor of the change
-	// feed. A snapshot taken now has at least this number.
+	// Change is set only for the code cursor_expired. In the change feed, it is the number of
+	// the last price change. In the event feed, it is the lowest number that is still accepted.
 	Change string
 }
 

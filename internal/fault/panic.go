@@ -7,9 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// Panic is a recovered panic with its stack. Cause is the type of the panic value. It is
-// the text of the value only for runtime errors, because other values may contain
-// secrets.
+// Panic is a recovered panic with its stack. For a runtime error, Cause is the error text.
+// For any other panic value, Cause is only its type, because the value may contain secrets.
 type Panic struct {
 	Cause string
 	Stack string

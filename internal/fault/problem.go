@@ -2,14 +2,14 @@ package fault
 
 // Problem is the body of every HTTP error response (RFC 9457).
 type Problem struct {
-	Type      string  `json:"type"` // always about:blank, so the status identifies the problem
+	Type      string  `json:"type"` // always about:blank; Code identifies the problem
 	Title     string  `json:"title"`
 	Status    int     `json:"status"`
 	Detail    string  `json:"detail"`
 	Code      string  `json:"code"`
 	RequestID string  `json:"requestId"`
 	Errors    []Field `json:"errors,omitempty"`
-	Change    string  `json:"change,omitempty"` // only with the code cursor_expired: the number of the last price change, or of the last deleted event
+	Change    string  `json:"change,omitempty"` // only with the code cursor_expired; see Error.Change
 }
 
 // Status returns the HTTP status of a kind.

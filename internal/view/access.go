@@ -36,7 +36,7 @@ type Operator struct {
 	ChangedAt time.Time `json:"changedAt"`
 }
 
-// OperatorOf returns an operator as the API has it.
+// OperatorOf converts an operator to the type that the API returns.
 func OperatorOf(o *operator.Operator) Operator {
 	return Operator{Name: o.Name, Role: o.Role.String(), Disabled: o.Disabled, CreatedAt: o.CreatedAt, ChangedAt: o.ChangedAt}
 }
@@ -93,8 +93,8 @@ func (r *AccessReader) keyOf(k *apikey.Key) APIKey {
 	return out
 }
 
-// Audit lists the audit log, newest first. If actor is not empty, it has only entries of this
-// actor.
+// Audit lists the audit log, newest first. If actor is not empty, it lists only the entries of
+// this actor.
 func (r *AccessReader) Audit(ctx context.Context, actor, after string, limit int) (Page[AuditEntry], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 // Budget is the request limit that all instances share for one provider. A Limit of 0 means no
 // limit.
 type Budget struct {
-	Limit         int64          `json:"limit"` // maximum within any window of the period
+	Limit         int64          `json:"limit"` // maximum number of requests in any window of PeriodSeconds
 	PeriodSeconds int64          `json:"periodSeconds"`
 	Used          int64          `json:"used"`
 	Left          *int64         `json:"left"`
 	ResetsAt      *time.Time     `json:"resetsAt"` // time at which the oldest counted request leaves the window
 	Quotas        []Quota        `json:"quotas"`   // calendar quotas in UTC
-	Reported      *ReportedQuota `json:"reported"` // if it is smaller than Limit, it applies
+	Reported      *ReportedQuota `json:"reported"` // quota that the provider reported; null: none. The smaller of it and Limit applies
 	Forecast                     // forecast for Limit; set only if the period is longer than an hour
 	Low           bool           `json:"low"` // the limit, a quota or the reported quota is low
 }
 
 // Forecast estimates when a budget runs out at the current request rate.
 type Forecast struct {
-	Pace      *Pace      `json:"pace"`      // null: not before the budget resets
-	RunsOutAt *time.Time `json:"runsOutAt"` // null: not before it is renewed
+	Pace      *Pace      `json:"pace"`      // null: unknown
+	RunsOutAt *time.Time `json:"runsOutAt"` // null: unknown, or the budget resets first
 }
 
 // Pace is the number of recent requests and the time span in which they were sent.
@@ -35,7 +35,7 @@ type Pace struct {
 // ReportedQuota is the quota that a provider last reported, minus the requests sent since that
 // report.
 type ReportedQuota struct {
-	Period     *string   `json:"period"` // day or month for a quota; null for a limit
+	Period     *string   `json:"period"` // day or month for a calendar quota; null for a limit
 	Limit      *int64    `json:"limit"`  // null: not reported
 	Left       int64     `json:"left"`
 	ReportedAt time.Time `json:"reportedAt"`

@@ -52,8 +52,8 @@ func Causes(ctx context.Context, s *db.DB, jobs []int64, most int) (causes []Fai
 	return causes, others, addSamples(ctx, s, causes, samples)
 }
 
-// samplesRead is the number of items read per cause, at least. It exceeds FailureSamples,
-// because an item that failed in several jobs has the same name in each.
+// samplesRead is the number of item IDs after which no more are collected for a cause. It
+// exceeds FailureSamples because an item that failed in several jobs is listed in each of them.
 const samplesRead = 40
 
 // addSamples reads the keys of the sample items of each cause.
@@ -80,7 +80,7 @@ func addSamples(ctx context.Context, s *db.DB, causes []FailureReason, samples m
 	return err
 }
 
-// add keeps the item as a sample unless a sample has the same name.
+// add adds the item to the samples, unless they are complete or contain the same name.
 func (c *FailureReason) add(key catalog.Key) {
 	if len(c.Items) < refresh.FailureSamples && !slices.Contains(c.SampleNames, key.Name) {
 		c.Items = append(c.Items, key)

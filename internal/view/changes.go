@@ -48,9 +48,9 @@ func (c *PriceChange) appendJSON(b []byte) []byte {
 }
 
 // Changes returns up to limit price changes after the number since. If there are none, it
-// waits for one, at most for the given time. It returns a fault.Expired if since is older than
-// the stored changes or is not the number of a change. Amounts are in the currency to, by the
-// rates in force at the read, or else in the base currency.
+// waits for one, up to the duration wait. It returns a fault.Expired if since is older than
+// the stored changes or is not the number of a change. The parameter to is the currency of the
+// amounts ("": the base currency), converted at the rates in force.
 func (r *ItemReader) Changes(ctx context.Context, since int64, limit int, wait time.Duration, fields Fields, to money.Currency) (Changes, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -99,7 +99,7 @@ func (r *ItemReader) changes(ctx context.Context, since int64, limit int, fields
 }
 
 func (r *ItemReader) cursorExpired(ctx context.Context) error {
-	f := fault.New(fault.Expired, "cursor_expired", "This change number has expired or is unknown. Read a snapshot and continue after the number that it names.")
+	f := fault.New(fault.Expired, "cursor_expired", "This change number has expired or is unknown. Read a snapshot and continue after its change number.")
 	last, err := event.LastChange(ctx, r.o.Store.Read)
 	if err != nil && !errors.Is(err, event.ErrPending) {
 		return err

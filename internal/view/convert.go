@@ -19,12 +19,12 @@ import (
 type ConversionRate struct {
 	Currency money.Currency `json:"currency"`
 	Rate     money.Rate     `json:"rate"`
-	Date     time.Time      `json:"date"`   // of the older rate, if it is a ratio of two
+	Date     time.Time      `json:"date"`   // date of the rate; if Rate combines two rates, the older date
 	Old      bool           `json:"old"`    // more than three days old
 	Origin   string         `json:"origin"` // ecb, file, fixed or history
 }
 
-// storedRate is the origin of rates that are stored with a price of the history.
+// storedRate is the Origin of a rate that is stored with a point of the price history.
 const storedRate = "history"
 
 // converter converts amounts to the currency of a response.
@@ -37,9 +37,9 @@ type converter struct {
 	sets     map[int64]pricing.Rates           // rates of the history that were read
 }
 
-// converter returns a converter to a currency by the exchange rates in force. It returns a
-// fault.Unprocessable if there is no rate of that currency. It sends no request for rates.
-// Without a currency, it leaves amounts of the base currency unchanged.
+// converter returns a converter to a currency ("": the base currency). It uses the exchange rates
+// in force and sends no request for new ones. It returns a fault.Unprocessable if there is no rate
+// for the currency.
 func (o *Options) converter(ctx context.Context, to money.Currency, now time.Time) (*converter, error) {
 	c := &converter{base: o.Currency, to: to, now: now, known: map[money.Currency]ConversionRate{}}
 	if to == "" {
@@ -58,13 +58,13 @@ func (o *Options) converter(ctx context.Context, to money.Currency, now time.Tim
 		for _, currency := range c.rates.Currencies() {
 			all = append(all, string(currency))
 		}
-		return nil, fault.New(fault.Unprocessable, "no_exchange_rate", "There is no exchange rate of %s in force. Use one of: %s.", to, strings.Join(all, ", "))
+		return nil, fault.New(fault.Unprocessable, "no_exchange_rate", "There is no exchange rate for %s. Use one of: %s.", to, strings.Join(all, ", "))
 	}
 	return c, nil
 }
 
-// at returns a converter of a currency by the rates that are stored with a price of the
-// history, or by those in force if the set of these rates lacks a rate.
+// at returns a converter that uses the rate set stored with a point of the price history. If
+// the set has no rate for the currency, it returns c, which uses the rates in force.
 func (c *converter) at(ctx context.Context, s *db.DB, set int64, from money.Currency, at time.Time) (*converter, error) {
 	if from == c.to {
 		return c, nil
@@ -87,7 +87,7 @@ func (c *converter) at(ctx context.Context, s *db.DB, set int64, from money.Curr
 	return past, nil
 }
 
-// point converts a point of the history by the rates of its time.
+// point converts a point of the history at the rates of its time.
 func (c *converter) point(ctx context.Context, s *db.DB, p *HistoryPoint, set int64) error {
 	from := c.base
 	if p.Quote != nil {
@@ -136,8 +136,7 @@ func (c *converter) series(s *series) {
 	}
 }
 
-// amount converts an amount. It returns nil for no amount, and for one that cannot be
-// converted.
+// amount converts an amount. It returns nil if m is not positive or cannot be converted.
 func (c *converter) amount(m money.Micro, from money.Currency) *money.Micro {
 	if m <= 0 || from == c.to {
 		return amount(max(m, 0))
@@ -153,7 +152,7 @@ func (c *converter) amount(m money.Micro, from money.Currency) *money.Micro {
 	return amount(converted)
 }
 
-// price converts an amount of the base currency. It returns 0 for one that is out of range.
+// price converts an amount of the base currency. It returns 0 if the result is out of range.
 func (c *converter) price(m money.Micro) money.Micro {
 	if c.to == c.base {
 		return m
@@ -197,8 +196,8 @@ func (c *converter) published(p *PublishedPrice) {
 	c.figures(p.Figures)
 }
 
-// explanation converts the amounts of an explanation and of its quotes. Amounts in the
-// currency of a market stay as the market quotes them.
+// explanation converts the amounts of an explanation and of its quotes. It does not convert
+// amounts in the currency of a market.
 func (c *converter) explanation(e *Explanation, quotes []MarketSnapshot) {
 	if e != nil {
 		c.all(e.LastPrice, e.GroupLow, e.GroupHigh)
@@ -211,8 +210,8 @@ func (c *converter) explanation(e *Explanation, quotes []MarketSnapshot) {
 	}
 }
 
-// limits returns the amounts of the base currency that convert to amounts from low to high.
-// A zero low or high is no limit.
+// limits returns the range of base-currency amounts that convert to at least low and at most
+// high. A low or high of 0 means no limit.
 func (c *converter) limits(low, high money.Micro) (from, to money.Micro) {
 	if c.to == c.base {
 		return low, high
@@ -222,7 +221,7 @@ func (c *converter) limits(low, high money.Micro) (from, to money.Micro) {
 	}
 	if 0 < high && high < math.MaxInt64 {
 		if high = c.lowest(high+1) - 1; high == 0 {
-			return math.MaxInt64, 1 // no amount converts to so little
+			return math.MaxInt64, 1 // every amount converts to more than high
 		}
 	}
 	return low, high
@@ -275,7 +274,7 @@ func (c *converter) inBase(of money.Currency) (pricing.Rate, bool) {
 	return c.rates.Of(of)
 }
 
-// used returns the rates that were used, by currency.
+// used returns the rates that were used, sorted by currency.
 func (c *converter) used() []ConversionRate {
 	out := []ConversionRate{}
 	for _, currency := range slices.Sorted(maps.Keys(c.known)) {

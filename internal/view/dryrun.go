@@ -8,7 +8,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// DryRun is a forecast of a refresh.
+// DryRun is the forecast of a refresh.
 type DryRun struct {
 	DryRun       bool          `json:"dryRun"`
 	Forced       bool          `json:"forced"`
@@ -24,11 +24,11 @@ type DryRun struct {
 type PlannedCost struct {
 	Provider string `json:"provider"`
 	Requests int64  `json:"requests"`
-	Deferred int64  `json:"deferred"` // names or files beyond the budget, which would be deferred
-	// Background means that a run does not wait for this provider. Deferred names are fetched
-	// between runs, within its budget.
+	Deferred int64  `json:"deferred"` // names or files that exceed the budget
+	// Background means that a run does not wait for this provider. The background fetch
+	// requests deferred names between runs, within the budget.
 	Background bool          `json:"background"`
-	Seconds    float64       `json:"seconds"` // duration within its limit, counting requests already sent
+	Seconds    float64       `json:"seconds"` // duration within the provider's limit, which counts requests already sent
 	Hosts      []PlannedHost `json:"hosts"`   // each host has its own limits; empty if the provider is paused
 }
 
@@ -41,7 +41,7 @@ type PlannedHost struct {
 	DeferredFiles []string   `json:"deferredFiles"`
 	DeferredNames int64      `json:"deferredNames"` // names with the lowest priority; only for a provider that is requested by name
 	Why           *string    `json:"why"`           // limit, day, month, reported, retryAfter, background; null: nothing is deferred
-	FreeAt        *time.Time `json:"freeAt"`        // earliest time of a deferred request; null: nothing is deferred, or the background fetch requests it
+	FreeAt        *time.Time `json:"freeAt"`        // earliest time at which a deferred request can be sent; null: nothing is deferred, or the background fetch sends it
 	Seconds       float64    `json:"seconds"`
 }
 

@@ -24,8 +24,8 @@ type EventLine struct {
 	Href string // path on the operator's page; empty: none
 }
 
-// EventLineOf returns an event as a sentence. The link leads to the run, provider, user, trade
-// or listing.
+// EventLineOf describes an event in a sentence. It links to the run, provider, user, trade or
+// listing of the event.
 func EventLineOf(e event.Stored) EventLine {
 	var d struct {
 		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, ListingID, State, LastError string
@@ -73,8 +73,8 @@ func EventLineOf(e event.Stored) EventLine {
 	return line
 }
 
-// EventLines returns a page of events, newest first: those of single inventories, listings
-// and trades if ofMarket is true, otherwise all others. Price changes are not included.
+// EventLines returns a page of events, newest first. If ofMarket is true, it returns the events of
+// single inventories, listings and trades, otherwise all other events. It omits price changes.
 func (r *OverviewReader) EventLines(ctx context.Context, ofMarket bool, after string, limit int) (Page[EventLine], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"assay/internal/fault"
 )
 
-// NumberedEvent is an event in the order of commits.
+// NumberedEvent is an event with its number. Numbers follow the order of commits.
 type NumberedEvent struct {
 	Number string `json:"number"`
 	Event
@@ -23,10 +23,10 @@ type Events struct {
 	UpToDate bool            `json:"upToDate"` // no later event is known
 }
 
-// Events returns events after a number. If there are none, it waits for one, at most for the
-// given time. A page ends when it has limit events or price changes. It returns a
-// fault.Expired if an event after the number was deleted, or if it is not the number of an
-// event.
+// Events returns the events that follow the event with the number after. If there are none, it
+// waits for one, up to the duration wait. A page ends when it has limit events or price changes.
+// Events returns a fault.Expired if one of these events was deleted, or if no event has the
+// number.
 func (r *ItemReader) Events(ctx context.Context, after int64, limit int, wait time.Duration) (Events, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -62,15 +62,15 @@ func (r *ItemReader) events(ctx context.Context, after int64, limit int) (Events
 	return page, nil
 }
 
-// eventExpired returns the fault of a number whose next events are deleted, or that is not the
-// number of an event. It names the lowest number that is accepted.
+// eventExpired returns the fault for a number that Events does not accept. The fault contains
+// the lowest accepted number.
 func (r *ItemReader) eventExpired(ctx context.Context) error {
 	first, err := event.FirstCursor(ctx, r.o.Store.Read)
 	if err != nil {
 		return err
 	}
 	f := fault.New(fault.Expired, "cursor_expired", "This event number has expired or is unknown. Continue after %d: the events up to it are deleted. "+
-		"To follow prices, read a snapshot and continue after the number that it names.", first)
+		"To follow prices, read a snapshot and continue after its change number.", first)
 	f.Change = id(first)
 	return f
 }

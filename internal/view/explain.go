@@ -37,7 +37,7 @@ type Explanation struct {
 	Refused   []RefusedMarket `json:"refusedMarkets"`
 }
 
-// PriceGuard is the result of the price guard in the last estimate, and its stored state.
+// PriceGuard is the decision of the price guard in the last estimate, with its stored state.
 type PriceGuard struct {
 	Decision     string       `json:"decision"` // accepted, takenAtOnce, held or released
 	Window       string       `json:"window"`   // last, day or week; empty: within all limits
@@ -137,7 +137,7 @@ func (r *ItemReader) explain(ctx context.Context, i *StoredItem, snaps []StoredS
 	return e, nil
 }
 
-// recompute repeats the estimate with the quotes that passed steps 1 to 4.
+// recompute repeats the estimate with the quotes that passed steps 1 to 4 of pricing.QuoteCheck.
 func (e *explainer) recompute() {
 	var quotes []pricing.Quote
 	for k := range e.snaps {
@@ -158,7 +158,7 @@ func (e *explainer) recompute() {
 	}
 }
 
-// complete reports whether recomputing returned the stored figures.
+// complete reports whether the recomputed figures equal the stored ones.
 func (e *explainer) complete() bool {
 	return e.priced.Consensus == e.item.Consensus && e.priced.Average == e.item.Average && e.priced.Median == e.item.Median
 }

@@ -7,9 +7,9 @@ import (
 	"assay/internal/money"
 )
 
-// PublishedPrice is the price of an item in an export or in the change feed. Its status is
-// that of the last estimate: it does not become stale as time passes. Compare PriceCheckedAt
-// with the clock instead.
+// PublishedPrice is the price of an item in an export or in the change feed. The last estimate
+// sets its status: it does not become stale as time passes. Compare PriceCheckedAt with the
+// clock instead.
 type PublishedPrice struct {
 	AppID               int32         `json:"appId"`
 	MarketHashName      string        `json:"marketHashName"`
@@ -25,12 +25,12 @@ type PublishedPrice struct {
 // Export identifies a consistent state of all prices.
 type Export struct {
 	Change   int64 // number of the last price change in it
-	Version  int64 // grows with each commit that changes a price, or confirms one
+	Version  int64 // increases with each commit that changes or confirms a price
 	Currency money.Currency
 	Rates    []ConversionRate // empty: no conversion
 }
 
-// Manifest describes an export that is made now.
+// Manifest is the metadata of an export.
 type Manifest struct {
 	Change   string           `json:"change"` // number of the last price change; 0: none yet
 	Time     time.Time        `json:"time"`

@@ -14,8 +14,8 @@ import (
 	"assay/internal/view/prices"
 )
 
-// Manifest returns the number of the last price change, the number of items with a price, and
-// the rates of an export in the currency to.
+// Manifest returns the metadata of an export of a game (0: all games) in the given currency ("":
+// the base currency).
 func (r *ItemReader) Manifest(ctx context.Context, app int32, to money.Currency) (Manifest, error) {
 	now := r.o.Now()
 	convert, err := r.o.converter(ctx, to, now)
@@ -30,11 +30,11 @@ func (r *ItemReader) Manifest(ctx context.Context, app int32, to money.Currency)
 	return m, err
 }
 
-// Export reads all prices of a game, or of all games if app is 0, in the order of app id, name
-// and phase. It calls begin once and then the function that begin returns for each item. If
-// begin returns no function, Export reads no items. All prices belong to the same snapshot of
-// the database, but only one of them is in memory. Amounts are in the currency to, by the rates
-// in force, or else in the base currency.
+// Export reads all prices of a game, or of all games if app is 0, sorted by app id, name and
+// phase. It calls begin once. Then it calls the returned function with each item. If begin
+// returns nil, Export reads no items. All prices come from one snapshot of the database, but
+// only one of them is in memory at a time. The parameter to is the currency of the amounts ("":
+// the base currency), converted at the rates in force.
 func (r *ItemReader) Export(ctx context.Context, app int32, fields Fields, to money.Currency, begin func(Export) func(*PublishedPrice) error) error {
 	convert, err := r.o.converter(ctx, to, r.o.Now())
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *publishedRow) price(fields Fields) *PublishedPrice {
 	}
 }
 
-// appendChanges appends the changes of a batch, in its order.
+// appendChanges appends the changes of a batch, in the order of the batch.
 func (r *ItemReader) appendChanges(ctx context.Context, to []PriceChange, b *event.Batch, fields Fields) ([]PriceChange, error) {
 	found := make(map[int64]*PublishedPrice, len(b.Items))
 	_, err := db.CollectByIndex(ctx, r.o.Store, func(rows *sql.Rows, _ *struct{}) error {
@@ -100,16 +100,16 @@ func (r *ItemReader) appendChanges(ctx context.Context, to []PriceChange, b *eve
 		return to, err
 	}
 	for i, item := range b.Items {
-		if p := found[item]; p != nil { // a point is deleted if the clock was ahead, and a later change replaces it
+		if p := found[item]; p != nil { // nil if the clock was ahead and a later change replaced the point
 			to = append(to, PriceChange{id(b.First() + int64(i)), *p})
 		}
 	}
 	return to, nil
 }
 
-// numberAttempts is how often a snapshot is taken until it contains no price change without a
-// number. Such a change is committed between the numbering and the snapshot, within
-// milliseconds, so that a second attempt is rare.
+// numberAttempts is the maximum number of attempts to take a snapshot without unnumbered price
+// changes. A second attempt is rare: a change must commit in the milliseconds between the
+// numbering and the snapshot.
 const numberAttempts = 20
 
 // inSnapshot calls use with a snapshot of the database in which all price changes have

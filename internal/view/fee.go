@@ -27,14 +27,14 @@ type FeeVersion struct {
 	ActivatedBy string    `json:"activatedBy"`
 }
 
-// FeeRules is a version with its rules and the previous versions.
+// FeeRules is a version of the fee rules, with a list of versions.
 type FeeRules struct {
 	FeeVersion
 	Rules    fee.Document `json:"rules"`
 	Versions []FeeVersion `json:"versions"`
 }
 
-// FeeVersionOf returns an activation as the API shows it.
+// FeeVersionOf converts an activation to the type that the API returns.
 func FeeVersionOf(a *fee.Activation) FeeVersion {
 	return FeeVersion{Version: a.Version, Digest: a.Digest, Source: a.Source, ActivatedAt: a.At, ActivatedBy: a.By}
 }

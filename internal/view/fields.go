@@ -13,7 +13,7 @@ import (
 // Fields is the set of optional figures that a request selects for each price.
 type Fields uint8
 
-// The order is the order of FieldNames.
+// The fields, in the order of FieldNames.
 const (
 	FieldInterval Fields = 1 << iota
 	FieldAverage
@@ -39,8 +39,8 @@ func ParseFields(text string) (Fields, error) {
 	return f, nil
 }
 
-// Figures holds the figures selected by fields=. Figures that were not selected are omitted.
-// An item without an estimate has no figures.
+// Figures holds the figures that the query parameter fields selects, and omits all others. An
+// item without an estimate has no figures.
 type Figures struct {
 	Interval    *Interval    `json:"interval,omitempty"`
 	Average     *money.Micro `json:"average,omitempty"`
@@ -48,7 +48,7 @@ type Figures struct {
 }
 
 // Interval is the range that contains the price of another reliable market in about 80 % of
-// cases. It is based on the last consensus, even if the current price is a different one.
+// cases. It is based on the last consensus, even if the current price differs from it.
 type Interval struct {
 	Low  money.Micro `json:"low"`
 	High money.Micro `json:"high"`

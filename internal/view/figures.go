@@ -34,16 +34,16 @@ type PeriodFigures struct {
 	Volatility *money.Micro `json:"volatility"`
 }
 
-// priceChange is a price that is valid from a time on. Low and high differ from the price
-// only in a stored day, whose changes have no times.
+// priceChange is a price and the time from which it is valid. low and high differ from price
+// only for a stored day, which does not record when its price changed.
 type priceChange struct {
 	at               time.Time
 	price, low, high money.Micro
 }
 
-// Figures returns the figures of an item. A period without a price is absent. Stored days
-// count with their close. Amounts are in the given currency, all by the rates in force, so that
-// figures do not mix moves of the price with moves of a rate.
+// Figures returns the figures of an item. It omits periods without a price. A stored day counts
+// as its closing price. All amounts are converted to currency at the rates in force, so that a
+// move of a rate does not look like a move of the price.
 func (r *ItemReader) Figures(ctx context.Context, key catalog.Key, currency money.Currency) (ItemFigures, error) {
 	to := r.o.Now().UTC()
 	convert, err := r.o.converter(ctx, currency, to)
@@ -81,7 +81,7 @@ func (r *ItemReader) Figures(ctx context.Context, key catalog.Key, currency mone
 func figuresOf(changes []priceChange, from, to time.Time, step time.Duration) (f PeriodFigures, ok bool) {
 	first := sort.Search(len(changes), func(i int) bool { return changes[i].at.After(from) })
 	if first > 0 {
-		first-- // its price is valid at the start
+		first-- // this price is valid at the start
 	}
 	changes = changes[first:]
 	if len(changes) == 0 || !changes[0].at.Before(to) {
@@ -106,7 +106,7 @@ func figuresOf(changes []priceChange, from, to time.Time, step time.Duration) (f
 		valid[c.price] += end.Sub(begin)
 		sum = sum.Add(c.price, int64(end.Sub(begin)))
 	}
-	f.Mean, _ = sum.Div(int64(to.Sub(from))) // a mean of amounts is an amount
+	f.Mean, _ = sum.Div(int64(to.Sub(from))) // a mean of amounts cannot overflow
 	f.Median = medianOf(valid, to.Sub(from))
 	f.Change = relativeChange(f.Open, f.Close)
 	f.Volatility = volatility(changes, from, to, step)
@@ -137,9 +137,8 @@ func relativeChange(before, after money.Micro) *money.Micro {
 	return &change
 }
 
-// volatility returns the sample standard deviation of the relative changes of the price
-// between times that are one step apart, counted back from the end. With fewer than two
-// changes it is null.
+// volatility returns the sample standard deviation of the relative price changes between times
+// that are one step apart, counted back from the end. It returns nil for fewer than two changes.
 func volatility(changes []priceChange, from, to time.Time, step time.Duration) *money.Micro {
 	var moves []float64
 	k, later := len(changes)-1, 0.0

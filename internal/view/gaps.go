@@ -16,7 +16,7 @@ type Gap struct {
 	Detail string // the error, if any
 }
 
-// GapsOf lists the gaps of an ended run: items first, then markets.
+// GapsOf lists the gaps of a run that has ended: items first, then markets.
 func GapsOf(g event.Gaps) []Gap {
 	var out []Gap
 	for _, i := range g.Items {

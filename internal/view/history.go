@@ -20,29 +20,29 @@ type HistoryFilter struct {
 	Market   string         // provider/market; empty: the price itself
 	From, To time.Time      // a zero From is the first point, a zero To is now
 	Interval time.Duration  // length of a candle; 0: points
-	Currency money.Currency // of all amounts; empty: the base currency, or the one of the market
+	Currency money.Currency // of all amounts; empty: the base currency, or the market's currency
 }
 
 // History is a part of an item's history, oldest first. It has points or candles.
 type History struct {
-	Currency   money.Currency   `json:"currency"`        // base currency, or the one of the market's last quote
-	Rates      []ConversionRate `json:"rates,omitempty"` // of candles
+	Currency   money.Currency   `json:"currency"`        // base currency, or the currency of the market's last quote
+	Rates      []ConversionRate `json:"rates,omitempty"` // only for candles; each point has its own rate
 	Points     []HistoryPoint   `json:"points"`
 	Candles    []Candle         `json:"candles"`
-	PointsFrom *time.Time       `json:"pointsFrom"` // before this time only candles of a day are stored; null: all changes are
+	PointsFrom *time.Time       `json:"pointsFrom"` // before this time, only daily candles are stored; null: all changes are stored
 	NextCursor *string          `json:"nextCursor"`
 }
 
 // HistoryPoint is a price, or a market's quote, that is valid from At until the next point.
 type HistoryPoint struct {
 	At           time.Time       `json:"at"`
-	Price        *money.Micro    `json:"price"` // null: the market offers none
+	Price        *money.Micro    `json:"price"` // null: the market has no price
 	PriceDecimal *money.Decimal  `json:"priceDecimal"`
-	PriceStatus  *string         `json:"priceStatus,omitempty"` // of the price only
+	PriceStatus  *string         `json:"priceStatus,omitempty"` // only for the item's price
 	Interval     *Interval       `json:"interval,omitempty"`
 	UsedMarkets  []string        `json:"usedMarkets,omitempty"` // provider/market
-	Quote        *HistoryQuote   `json:"quote,omitempty"`       // of a market only
-	Rate         *ConversionRate `json:"rate,omitempty"`        // of the conversion
+	Quote        *HistoryQuote   `json:"quote,omitempty"`       // only for a market
+	Rate         *ConversionRate `json:"rate,omitempty"`        // rate that the amounts are converted at
 }
 
 // HistoryQuote is a quote of a market at a point of the history.
@@ -57,8 +57,8 @@ type HistoryQuote struct {
 	Reason     string         `json:"reason"`
 }
 
-// Candle summarizes the prices in a period that begins at At. Without a change in the period,
-// all its prices are the close of the period before.
+// Candle summarizes the prices in a period that begins at At. If no price changes in the period,
+// all four prices are the close of the previous period.
 type Candle struct {
 	At      time.Time   `json:"at"`
 	Open    money.Micro `json:"open"`
@@ -73,15 +73,15 @@ type sample struct {
 	at    time.Time
 	price money.Micro // 0: none
 	point *storedPoint
-	quote *refresh.MarketSnapshot // of a market
+	quote *refresh.MarketSnapshot // the market's quote; nil: none, or a sample of the item's price
 }
 
-// maxSamples limits the points that one page is made of.
+// maxSamples is the maximum number of stored points that one page reads.
 const maxSamples = 20_000
 
-// History returns points or candles, up to limit. Points are converted by the exchange rates
-// of their time, which are stored with them. Candles are converted by the rates in force, so
-// that a move of a rate does not look like a move of the price.
+// History returns points or candles, up to limit. It converts points at the exchange rates of
+// their time, which are stored with them. It converts candles at the rates in force, so that a
+// move of a rate does not look like a move of the price.
 func (r *ItemReader) History(ctx context.Context, key catalog.Key, f HistoryFilter, after string, limit int) (History, error) {
 	out := History{Currency: r.o.Currency, Points: []HistoryPoint{}, Candles: []Candle{}}
 	item, markets, err := r.historyOf(ctx, key)
@@ -138,7 +138,7 @@ func marketOf(markets map[int64]refresh.MarketName, name string) (int64, error) 
 	if name == "" {
 		return 0, nil
 	}
-	return 0, fault.New(fault.Invalid, "invalid_parameters", "There is no market %q. Name it as provider/market, such as skinport/skinport.", name)
+	return 0, fault.New(fault.Invalid, "invalid_parameters", "There is no market %q. Write it as provider/market, such as skinport/skinport.", name)
 }
 
 // points fills out with points.
@@ -181,7 +181,8 @@ func (r *ItemReader) points(ctx context.Context, out History, item *StoredItem, 
 	return out, nil
 }
 
-// sameAs reports whether a sample repeats the one before: only another market changed.
+// sameAs reports whether a sample equals the previous one. This happens when only another market
+// has changed.
 func (s *sample) sameAs(last *sample) bool {
 	switch {
 	case s.quote == nil || last.quote == nil:
@@ -193,8 +194,8 @@ func (s *sample) sameAs(last *sample) bool {
 }
 
 // candles fills out with candles, from the first period in which the item has a price.
-// Candles of a day continue the stored days. Every candle is of a whole period, because a
-// stored day cannot be divided at f.To.
+// Daily candles use the stored days first. Every candle covers a whole period, because a stored
+// day cannot be split at f.To.
 func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem, market int64, f HistoryFilter, limit int, convert *converter) (History, error) {
 	f.From, f.To = f.From.Truncate(f.Interval), f.To.Add(f.Interval-1).Truncate(f.Interval)
 	var days []storedDay
@@ -239,7 +240,7 @@ func (r *ItemReader) candles(ctx context.Context, out History, item *StoredItem,
 
 const day = 24 * time.Hour
 
-// series is the prices of an item in order: first stored days, then samples.
+// series holds the prices of an item in order of time: first stored days, then samples.
 type series struct {
 	days    []storedDay
 	samples []sample
@@ -247,8 +248,8 @@ type series struct {
 	last    *sample     // the last sample
 }
 
-// skipTo reads the prices before a time. If there is none, it reads the first price. It
-// returns the begin of the first period with a price.
+// skipTo consumes the prices before a time. If there is none, it consumes the first later price.
+// It returns the start of the first period with a price.
 func (s *series) skipTo(at time.Time, period time.Duration) time.Time {
 	for len(s.days) > 0 && s.days[0].at.Before(at) {
 		s.price, s.days = s.days[0].close, s.days[1:]
@@ -267,7 +268,8 @@ func (s *series) skipTo(at time.Time, period time.Duration) time.Time {
 	return at
 }
 
-// candle returns the candle of the period that begins at a time, and continues with the next.
+// candle returns the candle of the period that begins at a time. It consumes the prices of that
+// period.
 func (s *series) candle(at time.Time, period time.Duration) Candle {
 	c := Candle{At: at, Open: s.price, High: s.price, Low: s.price}
 	if len(s.days) > 0 && s.days[0].at.Equal(at) {
@@ -288,28 +290,29 @@ func (s *series) candle(at time.Time, period time.Duration) Candle {
 
 // PastPrice is the price of an item at a time in the past.
 type PastPrice struct {
-	Time time.Time `json:"time"` // the time of the request
+	Time time.Time `json:"time"` // requested time
 	PublishedPrice
 	Currency      money.Currency   `json:"currency"`
 	Rates         []ConversionRate `json:"rates,omitempty"`
-	EstimatedAt   time.Time        `json:"estimatedAt"` // when the price or one of its quotes last changed before that time
-	AgeSeconds    int64            `json:"ageSeconds"`  // from estimatedAt to that time
+	EstimatedAt   time.Time        `json:"estimatedAt"` // last change of the price or of one of its quotes, at or before Time
+	AgeSeconds    int64            `json:"ageSeconds"`  // from EstimatedAt to Time
 	Method        string           `json:"method"`
 	MethodVersion int64            `json:"methodVersion"`
 	RateSet       int64            `json:"rateSet"`
 	LevelSet      int64            `json:"levelSet"`
 	Median        money.Micro      `json:"median"`
 	Consensus     money.Micro      `json:"consensus"`
-	// CandidatePrice, Explanation and Snapshots are present on request.
-	CandidatePrice *money.Micro     `json:"candidatePrice,omitempty"` // held at that time
+	// CandidatePrice, Explanation and Snapshots are present only if the request selects them.
+	CandidatePrice *money.Micro     `json:"candidatePrice,omitempty"` // price that was held at Time
 	Explanation    *Explanation     `json:"explanation,omitempty"`
 	Snapshots      []MarketSnapshot `json:"snapshots,omitempty"`
 }
 
-// PriceAt returns the price of an item at a time. With explain, it recomputes the price from
-// the quotes, rates and levels of that time. Amounts are in the currency to, by the rates of
-// that time, or else in the base currency. It returns a fault.NotFound for an unknown item,
-// or if the item had no price yet, and a fault.Expired if the points of that time are folded.
+// PriceAt returns the price of an item at a past time. If explain is true, it recomputes the price
+// from the quotes, rates and levels of that time. The parameter to is the currency of the amounts
+// ("": the base currency), converted at the rates of that time. PriceAt returns a fault.NotFound if
+// the item is unknown or had no price yet. It returns a fault.Expired if only daily candles of that
+// time are stored.
 func (r *ItemReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time, explain bool, to money.Currency) (PastPrice, error) {
 	item, markets, err := r.historyOf(ctx, key)
 	if err != nil {
@@ -391,7 +394,7 @@ func idsOf(used string) (ids []int64) {
 		return nil
 	}
 	for part := range strings.SplitSeq(used, ",") {
-		id, _ := strconv.ParseInt(part, 10, 64) // written by the estimate
+		id, _ := strconv.ParseInt(part, 10, 64) // the estimate writes only valid ids
 		ids = append(ids, id)
 	}
 	return ids

@@ -12,11 +12,11 @@ import (
 	"assay/internal/refresh"
 )
 
-// storedPoint is a row of the history. Of the item it has the figures of the estimate.
+// storedPoint is a row of the price history. Its StoredItem has only the fields of the estimate.
 type storedPoint struct {
 	StoredItem
 	used   []int64 // ids of the used markets
-	quotes string  // of refresh.DecodeQuotes
+	quotes string  // decoded by refresh.DecodeQuotes
 }
 
 const pointColumns = `at, updated_at, checked_at, quotes_at, price, status, average, median, consensus, interval_low, interval_high,
@@ -45,8 +45,8 @@ func pointAt(ctx context.Context, s *db.DB, item int64, at time.Time) (*storedPo
 // errEnough ends a query early.
 var errEnough = errors.New("enough rows")
 
-// samples returns up to limit different samples of an item, from the one that is valid at
-// f.From to the last one before f.To. If market is not 0, the samples are the quotes of this
+// samples returns up to limit samples of an item without repeats, from the sample that is valid
+// at f.From to the last one before f.To. If market is not 0, the samples are the quotes of this
 // market. If there are more samples, next is the time of the next one.
 func (r *ItemReader) samples(ctx context.Context, item, market int64, f HistoryFilter, limit int) (out []sample, next time.Time, err error) {
 	quotes := "''"
@@ -104,11 +104,11 @@ func scanSample(row *sql.Rows, market int64) (sample, error) {
 type quotedPoint struct {
 	at      time.Time
 	rateSet int64
-	quotes  string // of refresh.DecodeQuotes
+	quotes  string // decoded by refresh.DecodeQuotes
 }
 
-// steppedPoints returns the last point of an item in each step of a period, and the one that is
-// valid at its begin.
+// steppedPoints returns the point of an item that is valid at the start of a period, and the last
+// point in each step of the period.
 func steppedPoints(ctx context.Context, s *db.DB, item int64, from, to time.Time, step time.Duration) ([]quotedPoint, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *quotedPoint) error {
 		var at int64
@@ -129,8 +129,8 @@ type storedDay struct {
 	changes                int64
 }
 
-// readDays returns the stored days of an item before a time, from the last one that is not
-// after from.
+// readDays returns the stored days of an item in a period, preceded by the last day that begins at
+// or before the start of the period.
 func readDays(ctx context.Context, s *db.DB, item int64, from, to time.Time) ([]storedDay, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, d *storedDay) error {
 		var at int64
@@ -142,8 +142,8 @@ func readDays(ctx context.Context, s *db.DB, item int64, from, to time.Time) ([]
 		ORDER BY day LIMIT $4`, item, db.Micros(from), db.Micros(to), maxSamples)
 }
 
-// pointsFrom returns the time of the first point of an item, or nil if the item has no stored
-// day, so that its history is complete.
+// pointsFrom returns the time of the first point of an item. It returns nil if the item has no
+// stored day, because all points of its history are then stored.
 func pointsFrom(ctx context.Context, s *db.DB, item int64) (*time.Time, error) {
 	var at int64
 	found, err := db.Found(s.Read.QueryRowContext(ctx, `SELECT at FROM price_point WHERE item_id = $1
@@ -160,11 +160,11 @@ func hasDay(ctx context.Context, s *db.DB, item int64, at time.Time) (bool, erro
 	return db.Found(s.Read.QueryRowContext(ctx, `SELECT 1 FROM price_day WHERE item_id = $1 AND day <= $2 LIMIT 1`, item, db.Micros(at)).Scan(new(int)))
 }
 
-// maxFigurePoints limits the points that figures are computed from: more than one a minute for 90 days.
+// maxFigurePoints is the maximum number of points behind figures: about one per minute for 90 days.
 const maxFigurePoints = 130_000
 
-// priceChanges returns the prices of an item, oldest first, from the one that is valid at a
-// time. Before the first point they are the stored days.
+// priceChanges returns the prices of an item, oldest first, starting with the price that is valid
+// at a time. Stored days supply the prices before the first point.
 func priceChanges(ctx context.Context, s *db.DB, item int64, from time.Time) ([]priceChange, error) {
 	points, err := db.Collect(ctx, s.Read, func(r *sql.Rows, c *priceChange) error {
 		var at int64

@@ -46,7 +46,7 @@ type InventoryRow struct {
 	PriceStatus       string       `json:"priceStatus"` // noPrice if there is no value
 	PriceCheckedAt    *time.Time   `json:"priceCheckedAt"`
 	*Figures
-	// Null or empty means unknown.
+	// Null or empty means unknown in the following fields.
 	Wear       *string             `json:"wear"`
 	Seed       *int64              `json:"seed"`
 	Finish     *int64              `json:"finish"`
@@ -83,9 +83,9 @@ type SyncResult struct {
 	Hidden      int64 `json:"hidden,omitzero"`
 }
 
-// Inventory lists a user's rows in one game (0: all games) with the selected figures, in the
-// currency to or else in the base currency. It returns a fault.NotFound if the user does not
-// exist.
+// Inventory lists a user's rows in one game (0: all games) with the selected figures. The parameter
+// to is the currency of the amounts ("": the base currency). Inventory returns a fault.NotFound if
+// the user does not exist.
 func (r *UserReader) Inventory(ctx context.Context, userID string, app int32, fields Fields, to money.Currency, after string, limit int) (Inventory, error) {
 	leave, err := r.o.enter(ctx, admission.Inventory)
 	if err != nil {

@@ -26,7 +26,7 @@ type PricedRow struct {
 	Moving    bool        // sold, and not yet removed by an inventory sync
 	UpdatedAt time.Time   // last change of the item's price
 	Status    pricing.Status
-	CheckedAt time.Time // last confirmation of the item's price, as of the last apply to this row
+	CheckedAt time.Time // last confirmation of the item's price
 	prices.Figures
 	// Inspection is the result of inspecting the asset. Its State is empty if the asset cannot
 	// be inspected.
@@ -64,7 +64,7 @@ func ReadInventory(ctx context.Context, s *db.DB, user int64, app int32, after i
 		WHERE v.user_key = $1 AND v.id = p.id ORDER BY v.id`, user, after, app, limit)
 }
 
-// InventoryTotal is the total of a user's rows in one game.
+// InventoryTotal is the total of a user's rows in one game or all games.
 type InventoryTotal struct {
 	Value          money.Sum
 	Rows, Unpriced int64

@@ -81,7 +81,7 @@ type MarketSnapshot struct {
 	Level              *money.Micro   `json:"level"`    // factor of the market at this price; null: not compared
 	Levelled           *money.Micro   `json:"levelled"` // price ÷ level
 	Noise              *money.Micro   `json:"noise"`    // usual distance of this market from the others, as a factor
-	FarShare           *money.Micro   `json:"farShare"` // share of the market's quotes that are more than 2x off
+	FarShare           *money.Micro   `json:"farShare"` // share of the market's quotes that differ from the other markets by more than 2x
 	Used               bool           `json:"used"`
 	Reason             string         `json:"reason"`      // why the quote is not used
 	Explanation        string         `json:"explanation"` // reason as a sentence
@@ -94,14 +94,14 @@ func itemPrice(i *StoredItem, now time.Time) ItemPrice {
 	}
 }
 
-// currentStatus is the status of the last estimate, or Stale if the price was not confirmed
+// currentStatus returns the status of the last estimate, or Stale if the price was not confirmed
 // within freshFor.
 func currentStatus(price money.Micro, status pricing.Status, checked, now time.Time) pricing.Status {
 	return prices.Current(price, status, checked, now.Add(-freshFor))
 }
 
-// Item explains the price of an item, in the currency to or else in the base currency. It
-// returns a fault.NotFound for an unknown item.
+// Item explains the price of an item. The parameter to is the currency of the amounts ("": the base
+// currency). Item returns a fault.NotFound for an unknown item.
 func (r *ItemReader) Item(ctx context.Context, key catalog.Key, to money.Currency) (ItemDetail, error) {
 	leave, err := r.o.enter(ctx, admission.Explanation)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *ItemReader) Item(ctx context.Context, key catalog.Key, to money.Currenc
 	return d, err
 }
 
-// Explain is like Item in the base currency, but does not wait for the admission gate.
+// Explain is like Item, but uses the base currency and does not wait for the admission gate.
 func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, error) {
 	i, err := ReadItem(ctx, r.o.Store, key)
 	if err != nil {
@@ -179,8 +179,8 @@ func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, 
 	return d, nil
 }
 
-// snapshot converts a stored quote with the exchange rates of the last estimate. A quote that
-// the last run only confirmed gets the time of that run.
+// snapshot converts a stored quote at the exchange rates of the last estimate. A quote without a
+// fetch time was confirmed by the last run and gets the time of that run.
 func (r *ItemReader) snapshot(s *StoredSnapshot, e *explainer) MarketSnapshot {
 	i := e.item
 	out := MarketSnapshot{

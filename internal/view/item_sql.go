@@ -110,13 +110,13 @@ func ReadItem(ctx context.Context, s *db.DB, key catalog.Key) (*StoredItem, erro
 	return &items[0], nil
 }
 
-// StoredSnapshot is a snapshot with its market.
+// StoredSnapshot is the last quote of an item on one market, with the names of the market.
 type StoredSnapshot struct {
 	refresh.MarketSnapshot
 	Provider, Market, Title string
 }
 
-// Snapshots returns all markets' snapshots of an item.
+// Snapshots returns the last quotes of an item on all markets.
 func Snapshots(ctx context.Context, s *db.DB, item int64) ([]StoredSnapshot, error) {
 	var quotes string
 	err := s.Read.QueryRowContext(ctx, `SELECT quotes FROM item_quotes WHERE item_id = $1`, item).Scan(&quotes)

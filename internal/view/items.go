@@ -139,7 +139,7 @@ type itemList struct {
 func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time) (*itemList, error) {
 	words, ok := prices.WordsOf(f.Search)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "A search takes at most %d words.", prices.MaxWords)
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "A search can have at most %d words.", prices.MaxWords)
 	}
 	status := slices.Index(PriceStatuses(), f.Status)
 	if f.Status != "" && status < 0 {
@@ -165,7 +165,7 @@ func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time)
 		}
 	}
 	if l.markets == nil {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "No provider carries a market %q.", f.Market)
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "No provider carries the market %q.", f.Market)
 	}
 	return l, nil
 }
@@ -197,12 +197,12 @@ func (l *itemList) read(ctx context.Context, after *prices.Place, limit int) ([]
 func (l *itemList) nextPriced(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error) {
 	found, err := l.reader.prices.List(ctx, &l.filter, l.order, after, limit)
 	if err != nil {
-		return nil, fmt.Errorf("items with a price: %w", err)
+		return nil, fmt.Errorf("list items with a price: %w", err)
 	}
 	return found, nil
 }
 
-// unpricedChunk is the number of items without a price in one read.
+// unpricedChunk is the number of items that one query reads if a search filters them afterwards.
 const unpricedChunk = 2000
 
 // nextUnpriced returns items without a price. Unless the list is sorted by name, they are
@@ -243,7 +243,8 @@ func (l *itemList) nextUnpriced(ctx context.Context, after *prices.Place, limit 
 	}
 }
 
-// These are the first and the largest number of entries for one query of markets.
+// offeredChunk and maxOfferedChunk are the first and the largest number of entries that offered
+// reads in one step.
 const (
 	offeredChunk    = 500
 	maxOfferedChunk = 8000
@@ -297,8 +298,8 @@ type PricedItem struct {
 	ItemPrice
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
 	Held           bool       `json:"held"` // a suspicious new price is held until it is confirmed
-	// DayChange is the relative change in a day. It is nil if it is unknown, and unless the
-	// list is filtered or sorted by it.
+	// DayChange is the relative change in a day. It is nil if it is unknown, or if the list is
+	// neither filtered nor sorted by it.
 	DayChange *money.Micro `json:"dayChange,omitempty"`
 	*Figures
 	Metadata *metadata.Description `json:"metadata,omitempty"`

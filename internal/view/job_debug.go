@@ -28,7 +28,7 @@ type JobDebug struct {
 // Event is a recorded event. See docs/reference/events.md.
 type Event struct {
 	ID   string          `json:"id"`
-	Kind string          `json:"kind"` // job.finished, job.partial, job.failed, provider.degraded, provider.down, provider.quarantined, provider.up, budget.low, ledger.problem, trade.overdue; elsewhere also price.changed and those of inventories, listings and trades
+	Kind string          `json:"kind"` // job.finished, job.partial, job.failed, provider.degraded, provider.down, provider.quarantined, provider.up, budget.low, ledger.problem, trade.overdue; other responses also have price.changed and the events of inventories, listings and trades
 	At   time.Time       `json:"at"`
 	Data json.RawMessage `json:"data"` // JSON object with the fields of the kind
 }
@@ -184,7 +184,7 @@ func (r *JobReader) addJobs(ctx context.Context, d *JobDebug, now time.Time) err
 const causesShown = 20
 
 // JobFailures groups the failed items of a job by error. It also returns the number of items
-// that failed for reasons beyond the list.
+// that failed for reasons that are not in the list.
 func (r *JobReader) JobFailures(ctx context.Context, id int64) (list []FailureReason, others int64, err error) {
 	return r.failures(ctx, []int64{id})
 }

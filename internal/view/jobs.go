@@ -90,7 +90,7 @@ type JobItem struct {
 	Phase          string       `json:"phase"`
 	State          string       `json:"state"`    // pending, updated, skipped, noQuote, failed, cancelled
 	Reason         string       `json:"reason"`   // of a skipped item: ttl, noSales, budget, paused or backoff
-	Attempts       int64        `json:"attempts"` // 1 after an estimate, else 0; Usage counts requests
+	Attempts       int64        `json:"attempts"` // 1 after an estimate, otherwise 0; Usage counts requests
 	Error          *string      `json:"error"`
 	PriceBefore    money.Micro  `json:"priceBefore"`
 	PriceAfter     *money.Micro `json:"priceAfter"`
@@ -186,9 +186,9 @@ func jobProvider(u ProviderUse, yield []MarketYield) JobProvider {
 	return s
 }
 
-// marketsOf lists the markets of a provider's file as provider/market. A provider that is
-// requested by name has all its markets in the list. A provider that is no longer configured
-// is listed by its own name.
+// marketsOf lists the markets of a provider's file as provider/market. For a provider that is
+// requested by name, it lists all markets. For a provider that is no longer configured, it lists
+// only the provider's name.
 func (r *JobReader) marketsOf(provider, file string) []string {
 	for _, s := range r.o.Providers {
 		d := s.Describe()
@@ -253,7 +253,7 @@ func (r *JobReader) JobItems(ctx context.Context, id int64, f JobItemFilter, aft
 	}
 	words, ok := prices.WordsOf(f.Search)
 	if !ok {
-		return none, fault.New(fault.Invalid, "invalid_parameters", "A search takes at most %d words.", prices.MaxWords)
+		return none, fault.New(fault.Invalid, "invalid_parameters", "A search can have at most %d words.", prices.MaxWords)
 	}
 	batch, item := -1, int64(0)
 	if err := readCursor(after, "jobItems", &batch, &item); err != nil {

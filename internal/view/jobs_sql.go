@@ -42,7 +42,7 @@ type ProviderUse struct {
 	JobID    int64
 	Provider string
 	Requests int64
-	Later    int64 // number of names deferred to later
+	Later    int64 // number of deferred names
 }
 
 // requestsSent is the number of requests that the units of a group sent.
@@ -157,8 +157,8 @@ func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch
 	return findJobItems(ctx, s, job, JobItemFilter{State: state}, nil, afterBatch, afterItem, limit)
 }
 
-// findJobItems returns the items of a job that match a filter. With words, the name must contain
-// them all.
+// findJobItems returns the items of a job that match a filter. If words is not empty, the name
+// must contain all of them.
 func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words prices.Words, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
 	batches, err := jobBatches(ctx, s, job, f.Cause, words, afterBatch)
 	var out []StoredJobItem
@@ -187,8 +187,9 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, wor
 	return out, err
 }
 
-// jobBatches returns the batches of a job from a batch on, in order. With a cause, only those
-// with items that failed for it; with words, only those of names that contain them all.
+// jobBatches returns the batches of a job in order, starting with the batch from. A cause selects
+// batches with items that failed for it. Words select batches whose range includes a name with all
+// words.
 func jobBatches(ctx context.Context, s *db.DB, job int64, cause string, words prices.Words, from int64) ([]int64, error) {
 	var named map[int64]bool
 	var err error
@@ -222,8 +223,8 @@ func jobBatches(ctx context.Context, s *db.DB, job int64, cause string, words pr
 	return out, err
 }
 
-// batchesOfNames returns the batches of a job to which names with all words belong. A batch
-// is a range of name buckets, and the upper half of an item's id is its bucket.
+// batchesOfNames returns the batches of a job whose range includes a name with all words. A batch
+// is a range of name buckets.
 func batchesOfNames(ctx context.Context, s *db.DB, job int64, words prices.Words) (map[int64]bool, error) {
 	var batches int64
 	_, err := db.Found(s.Read.QueryRowContext(ctx, `SELECT batches FROM refresh_job WHERE id = $1`, job).Scan(&batches))

@@ -15,13 +15,13 @@ type MarketLevel struct {
 	Provider, Market string
 	AppID            int32
 	Level            money.Micro // factor against the other markets, in millionths; 0: not learned yet
-	Late             bool        // repeats another market or does not move: not used
+	Late             bool        // the market repeats another one or does not move, so it is not used
 	Dispersion       money.Micro // share of names that move differently from their class, in millionths; -1: not compared yet
 	DispersionLimit  money.Micro // responses with a greater share are quarantined
 	LastGood         time.Time   // fetch time of the newest valid response; zero: none
 	Names            int         // names in that response; 0: unknown, or the provider is requested by name
-	// Refused describes the last refused response: its figures, their limits, and the number
-	// of names before. Nil: the last response was valid.
+	// Refused describes the last response if it was refused: its figures, their limits, and the
+	// previous number of names. It is nil if the last response was valid.
 	Refused      *pricing.Refusal
 	RefusedSince time.Time
 }
@@ -49,7 +49,7 @@ func (r *ProviderReader) MarketLevels(ctx context.Context) ([]MarketLevel, error
 		set, read := sets[n.AppID]
 		if !read {
 			if set, err = refresh.LevelSet(ctx, r.o.Store, n.AppID); err != nil {
-				return nil, fmt.Errorf("levels of game %d: %w", n.AppID, err)
+				return nil, fmt.Errorf("read levels of game %d: %w", n.AppID, err)
 			}
 			sets[n.AppID] = set
 		}

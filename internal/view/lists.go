@@ -16,7 +16,7 @@ type UserSummary struct {
 	CreatedAt                    time.Time
 	Value                        money.Sum // in the base currency
 	Rows, Unpriced               int64
-	SyncedAt                     *time.Time // oldest inventory over games and contexts; nil: none
+	SyncedAt                     *time.Time // time of the oldest inventory of all games and contexts; nil: none
 }
 
 // UserList lists users in byte order of their ids, with the value and age of their inventories.
@@ -54,13 +54,13 @@ func (r *UserReader) UserList(ctx context.Context, search, after string, limit i
 	}, func(u *storedUser) *string { return cursor("userList", u.id) }), err
 }
 
-// Owners are the users with pieces of an item.
+// Owners summarizes the users who have an item.
 type Owners struct {
 	Users, Rows, Pieces int64
-	Most                []Owner // those with the most pieces
+	Most                []Owner // users with the most pieces
 }
 
-// Owners returns how many users have an item, and those with the most pieces.
+// Owners returns how many users have an item, and the users with the most pieces.
 func (r *ItemReader) Owners(ctx context.Context, key catalog.Key, most int) (Owners, error) {
 	item, err := ReadItem(ctx, r.o.Store, key)
 	if err != nil {
@@ -83,7 +83,7 @@ type ItemRun struct {
 	JobItem
 }
 
-// itemRunsRead is the number of runs in which an item is looked up.
+// itemRunsRead is the number of runs that ItemRuns searches for an item.
 const itemRunsRead = 50
 
 // ItemRuns returns the results of an item in the last runs that contained it, newest first. It
@@ -128,7 +128,7 @@ func (r *ItemReader) Held(ctx context.Context, after string, limit int) (Page[He
 	return page(rows, limit, func(h *HeldPrice) HeldPrice { return *h }, func(h *HeldPrice) *string { return cursor("held", h.ID) }), err
 }
 
-// Missing lists the missing-price queue with the next attempt of each item, those due first.
+// Missing lists the missing-price queue, sorted by the next attempt.
 func (r *ItemReader) Missing(ctx context.Context, after string, limit int) (Page[MissingPrice], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
@@ -153,8 +153,8 @@ func (r *ItemReader) Missing(ctx context.Context, after string, limit int) (Page
 	return page(rows, limit, func(m *MissingPrice) MissingPrice { return *m }, func(m *MissingPrice) *string { return cursor("missing", m.due, m.item) }), err
 }
 
-// Holds lists the credits of sellers that are held until their trades settle, those that end
-// first. A user id selects one seller.
+// Holds lists the credits of sellers that are held until their trades settle, sorted by end. A
+// user id selects one seller.
 func (r *MarketReader) Holds(ctx context.Context, userID, after string, limit int) (Page[Hold], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"assay/internal/money"
 )
 
-// storedUser is a user of a list.
+// storedUser is a row of platform_user.
 type storedUser struct {
 	key                  int64
 	id, steamID, display string
 	createdAt            time.Time
 }
 
-// patternOf returns a pattern for LIKE that matches lower-case texts with the search in them. An
-// empty search returns "", which selects all.
+// patternOf returns a LIKE pattern that matches lower-case texts that contain the search. For an
+// empty search it returns "", which selects all rows.
 func patternOf(search string) string {
 	if search == "" {
 		return ""
@@ -63,7 +63,7 @@ func inventoryTotals(ctx context.Context, s *db.DB, users []int64) (map[int64]In
 }
 
 // inventoryAges returns the time of the oldest inventory of each user, over games and
-// contexts. A user without an inventory is missing.
+// contexts. The result has no entry for a user without an inventory.
 func inventoryAges(ctx context.Context, s *db.DB, users []int64) (map[int64]time.Time, error) {
 	out := make(map[int64]time.Time, len(users))
 	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
@@ -82,7 +82,7 @@ type Owner struct {
 	Amount int64 // pieces
 }
 
-// readOwners returns the users with pieces of an item, those with the most pieces first.
+// readOwners returns the users who have an item, sorted by number of pieces, highest first.
 func readOwners(ctx context.Context, s *db.DB, item int64, limit int) ([]Owner, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, o *Owner) error { return r.Scan(&o.UserID, &o.Rows, &o.Amount) },
 		`SELECT u.user_id, o.assets, o.pieces FROM (
@@ -91,7 +91,7 @@ func readOwners(ctx context.Context, s *db.DB, item int64, limit int) ([]Owner, 
 		ORDER BY o.pieces DESC, u.user_id LIMIT $2`, item, limit)
 }
 
-// countOwned counts the users with an item, their assets and the pieces.
+// countOwned counts the users who have an item, their assets of it, and the pieces.
 func countOwned(ctx context.Context, s *db.DB, item int64) (users, rows, pieces int64, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT count(DISTINCT user_key), count(*), CAST(coalesce(sum(amount), 0) AS BIGINT) FROM inventory WHERE item_id = $1`, item).
@@ -114,10 +114,10 @@ type HeldPrice struct {
 	Candidate money.Micro // held price
 	Since     time.Time
 	Guard     string // state of the guard, decoded by pricing.DecodeGuard
-	Reason    string // the move that is above a limit; empty: unknown
+	Reason    string // describes the move that exceeds a limit; empty: unknown
 }
 
-// readHeldPrices returns held prices after an item id, by id.
+// readHeldPrices returns held prices after an item id, sorted by id.
 func readHeldPrices(ctx context.Context, s *db.DB, after int64, limit int) ([]HeldPrice, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, h *HeldPrice) error {
 		var since int64
@@ -135,7 +135,8 @@ type MissingPrice struct {
 	Attempts int64
 	LastAt   time.Time // last attempt; zero: none
 	JobID    int64     // run that works on it; 0: none
-	// Users have Rows assets of the item. FirstUser is one of them.
+	// Users is the number of users who have the item, and Rows the number of their assets.
+	// FirstUser is the first of these users by id.
 	Users, Rows int64
 	FirstUser   string
 	item        int64
@@ -143,8 +144,8 @@ type MissingPrice struct {
 	soonest     time.Time // last attempt plus the pause before a retry
 }
 
-// readMissing returns entries of the missing-price queue after a due time and item, those due
-// first.
+// readMissing returns the entries of the missing-price queue after a due time and item, sorted by
+// both.
 func readMissing(ctx context.Context, s *db.DB, afterDue, afterItem int64, limit int) ([]MissingPrice, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, m *MissingPrice) error {
 		var queued, soonest int64
@@ -184,8 +185,8 @@ type Hold struct {
 	EndsAt      time.Time
 }
 
-// readHolds returns the holds after an end and a trade, those that end first. An empty seller
-// selects all.
+// readHolds returns the holds after an end and a trade, sorted by both. An empty seller selects
+// all sellers.
 func readHolds(ctx context.Context, s *db.DB, seller string, afterEnd, afterTrade int64, limit int) ([]Hold, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, h *Hold) error {
 		var completed, ends int64
@@ -202,14 +203,14 @@ func readHolds(ctx context.Context, s *db.DB, seller string, afterEnd, afterTrad
 type Seller struct {
 	UserID        string
 	Active        int64 // active listings
-	Pending, Held int64 // trades that are pending, and completed ones that have not settled
+	Pending, Held int64 // pending trades, and completed trades that have not settled
 	Settled       int64 // settled trades
 	Reversed      int64 // reversed trades
 	LastTrade     time.Time
 	key           int64
 }
 
-// readSellers returns users after an id, in byte order, who have sold or offered something.
+// readSellers returns the users after an id, in byte order, who have listings or sales.
 func readSellers(ctx context.Context, s *db.DB, search, after string, limit int) ([]Seller, error) {
 	pattern := patternOf(search)
 	sellers, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *Seller) error { return r.Scan(&u.key, &u.UserID) }, `

@@ -36,7 +36,7 @@ type LookupItem struct {
 	*Figures
 	RetryAt *time.Time `json:"retryAt"` // next attempt of a queued item; null: immediately, or in progress
 
-	postponed bool // naming it again makes its next attempt earlier
+	postponed bool // queuing the item again makes its next attempt earlier
 }
 
 // ToQueue returns the items without a price that are not queued yet, or that would be
@@ -52,8 +52,8 @@ func (l *Lookup) ToQueue() []catalog.Key {
 	return out
 }
 
-// Lookup returns the prices of items with the selected figures, one entry per requested key,
-// in the currency to or else in the base currency. It does not queue items.
+// Lookup returns the prices of items with the selected figures, one entry per requested key. The
+// parameter to is the currency of the amounts ("": the base currency). Lookup does not queue items.
 func (r *ItemReader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields, to money.Currency) (Lookup, error) {
 	now := r.o.Now()
 	convert, err := r.o.converter(ctx, to, now)
@@ -161,12 +161,12 @@ func (f *Figures) appendJSON(b []byte) []byte {
 	return b
 }
 
-// appendRates appends the member rates, unless there is none.
+// appendRates appends the member rates, unless there are no rates.
 func appendRates(b []byte, rates []ConversionRate) []byte {
 	if len(rates) == 0 {
 		return b
 	}
-	text, _ := json.Marshal(rates) // fails for no rate
+	text, _ := json.Marshal(rates) // encoding a rate never fails
 	return append(append(b, `,"rates":`...), text...)
 }
 

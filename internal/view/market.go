@@ -45,10 +45,10 @@ type NewListing struct {
 	PriceCheck PriceCheck `json:"priceCheck"`
 }
 
-// Offered is the result of one listing in a batch.
+// Offered is the result of creating one listing in a batch.
 type Offered struct {
 	AssetID    string      `json:"assetId"`
-	Status     int         `json:"status"` // 201, or the status of the refusal, as for a single request
+	Status     int         `json:"status"` // HTTP status that a single request would get: 201, or the status of the error
 	Listing    *Listing    `json:"listing"`
 	PriceCheck *PriceCheck `json:"priceCheck"`
 	Error      *Refusal    `json:"error"`
@@ -57,7 +57,7 @@ type Offered struct {
 // Withdrawn is the result of one cancellation in a batch.
 type Withdrawn struct {
 	ID      string   `json:"id"`
-	Status  int      `json:"status"` // 200, or the status of the refusal, as for a single request
+	Status  int      `json:"status"` // HTTP status that a single request would get: 200, or the status of the error
 	Listing *Listing `json:"listing"`
 	Error   *Refusal `json:"error"`
 }
@@ -145,7 +145,7 @@ func createdCursor(list string, from, to, created time.Time, id int64) *string {
 	return cursor(list+" created", created.UnixMicro(), id)
 }
 
-// ListingOf converts a listing.
+// ListingOf converts a listing to the type that the API returns.
 func ListingOf(l *market.Listing) Listing {
 	return Listing{
 		ID: id(l.ID), UserID: l.Seller, AppID: l.AppID, ContextID: l.ContextID, AssetID: l.AssetID,
@@ -181,7 +181,7 @@ func WithdrawnOf(listing int64, w *market.Withdrawn) Withdrawn {
 	return Withdrawn{ID: l.ID, Status: cancelled, Listing: &l}
 }
 
-// TradeOf converts a trade.
+// TradeOf converts a trade to the type that the API returns.
 func TradeOf(t *market.Trade) Trade {
 	return Trade{
 		ID: id(t.ID), ListingID: id(t.ListingID), SellerID: t.Seller, BuyerID: t.Buyer, AppID: t.AppID, ContextID: t.ContextID, AssetID: t.AssetID,

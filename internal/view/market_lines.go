@@ -14,8 +14,8 @@ import (
 	"assay/internal/refresh"
 )
 
-// MarketsOf returns the configured markets of a game, sorted by title. Of markets with the same
-// key, it returns one.
+// MarketsOf returns the configured markets of a game, sorted by title. It returns only one market
+// per key.
 func (r *ItemReader) MarketsOf(app int32) []provider.Market {
 	var out []provider.Market
 	for _, p := range r.o.Providers {
@@ -39,14 +39,14 @@ type MarketLine struct {
 }
 
 // LinePoint is a price that is valid from At until the next point. The price 0 means that the
-// market did not offer the item, or that its currency had no rate.
+// market did not offer the item, or that there was no rate for the market's currency.
 type LinePoint struct {
 	At    time.Time
 	Price money.Micro
 }
 
 // MarketLines returns the prices of an item on each market in a period, sorted by title. It
-// reads at most one point of the history per step, because each contains the quotes of all
+// reads at most one point of the history per step, because each point contains the quotes of all
 // markets.
 func (r *ItemReader) MarketLines(ctx context.Context, key catalog.Key, from, to time.Time, step time.Duration) ([]MarketLine, error) {
 	item, markets, err := r.historyOf(ctx, key)
@@ -94,8 +94,8 @@ func (r *ItemReader) MarketLines(ctx context.Context, key catalog.Key, from, to 
 	return out, nil
 }
 
-// linePrice returns the price of a quote in the base currency, or 0 if the market does not
-// offer the item.
+// linePrice returns the price of a quote in the base currency. It returns 0 if the market does not
+// offer the item, or if the amount is invalid or cannot be converted.
 func (r *ItemReader) linePrice(q *refresh.MarketSnapshot, rates pricing.Rates) money.Micro {
 	price, _ := pricing.Quoted(q.Ask, q.Sale)
 	switch q.Reason {

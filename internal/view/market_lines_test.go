@@ -77,7 +77,7 @@ func TestHeldAndMissing_ExplainRows(t *testing.T) {
 	})
 	held, err := w.Held(t.Context(), "", 10)
 	w.must(err)
-	if want := "2.5 times 4 USD, the price of 24 hours before or the first one since. The limit is 2."; len(held.Items) != 1 || held.Items[0].Reason != want {
+	if want := "2.5 times 4 USD, the price 24 hours earlier or the first price after that. The limit is 2."; len(held.Items) != 1 || held.Items[0].Reason != want {
 		t.Errorf("got the held prices %+v, want one with the reason %q", held.Items, want)
 	}
 	missing, err := w.Missing(t.Context(), "", 10)

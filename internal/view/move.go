@@ -12,24 +12,24 @@ import (
 	"assay/internal/view/prices"
 )
 
-// movePrecision is the precision of the start of the day of a DayChange. All lists within it
-// share the prices at that time.
+// movePrecision is the precision of the time from which a DayChange is computed: a day ago, rounded
+// down. All lists with the same rounded time share the prices at that time.
 const movePrecision = 5 * time.Minute
 
-// dayPrices caches the prices of items a day ago.
+// dayPrices caches the prices that items had a day ago.
 type dayPrices struct {
 	mu    sync.Mutex
 	since time.Time
-	byApp map[int32]map[int64]money.Micro // prices at since of items that changed later; immutable maps
+	byApp map[int32]map[int64]money.Micro // prices at since, only for items that changed later; the inner maps are immutable
 }
 
-// dayMoves returns the prices of the items of a game a day ago. It reads only those of items
-// that changed since then, and only once in movePrecision.
+// dayMoves returns the prices that the items of a game had a day ago. It reads prices only for
+// items that changed since then, and each price only once per movePrecision.
 func (r *ItemReader) dayMoves(ctx context.Context, app int32, now time.Time) (*prices.Moves, error) {
 	since := now.Add(-day).Truncate(movePrecision)
 	changed, err := r.prices.Changed(ctx, app, since)
 	if err != nil {
-		return nil, fmt.Errorf("items that changed in a day: %w", err)
+		return nil, fmt.Errorf("list items that changed in a day: %w", err)
 	}
 	r.days.mu.Lock()
 	defer r.days.mu.Unlock()
@@ -43,7 +43,7 @@ func (r *ItemReader) dayMoves(ctx context.Context, app int32, now time.Time) (*p
 		maps.Copy(all, known)
 		for part := range slices.Chunk(missing, moveChunk) {
 			if err := pricesAt(ctx, r.o.Store, part, since, all); err != nil {
-				return nil, fmt.Errorf("prices of a day ago: %w", err)
+				return nil, fmt.Errorf("read prices of a day ago: %w", err)
 			}
 		}
 		r.days.byApp[app], known = all, all

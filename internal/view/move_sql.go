@@ -9,11 +9,11 @@ import (
 	"assay/internal/money"
 )
 
-// moveChunk is the maximum number of items in one query of prices at a time.
+// moveChunk is the maximum number of items in one call of pricesAt.
 const moveChunk = 5000
 
-// pricesAt adds the prices of items at a time to out, by item ID. The price of an item without
-// a price at that time is 0.
+// pricesAt adds to out, by item ID, the prices that items had at a given time. The price of an item
+// without a price at that time is 0.
 func pricesAt(ctx context.Context, s *db.DB, items []int64, at time.Time, out map[int64]money.Micro) error {
 	_, err := db.CollectByIndex(ctx, s, func(r *sql.Rows, _ *struct{}) error {
 		var id int64

@@ -14,9 +14,9 @@ import (
 	"assay/internal/refresh"
 )
 
-// Overview is the content of the first page, besides the live run.
+// Overview is the content of the overview page, except the live run.
 type Overview struct {
-	Verdicts  []Verdict // the verdict, then further problems, the most important first
+	Verdicts  []Verdict // most important first
 	Tiles     []Tile    // age of quotes, updated items, failed items, budget left
 	Providers ProvidersDebug
 	Hours     map[string][]HalfHour // last 48 half hours, by provider; a provider without requests is missing
@@ -36,7 +36,7 @@ type RunBar struct {
 	LastError                string
 }
 
-// Tile is a figure with its course over the last seven days.
+// Tile is a figure with its values over the last seven days.
 type Tile struct {
 	Key    string // quoteAge (seconds), updated (items), failed (items), budgetLeft (millionths)
 	Now    *int64 // nil: unknown, or no budget
@@ -51,14 +51,15 @@ type TilePoint struct {
 
 const (
 	barsShown  = 30
-	runsRead   = 200 // runs in the tiles, at most
+	runsRead   = 200 // maximum number of runs in the tiles
 	tilePeriod = 7 * 24 * time.Hour
 	eventsRead = 20
-	// stateKept is how long the age of quotes is reused, because it needs a scan of all items.
+	// stateKept is how long PriceState returns the same result. A new result needs a scan of all
+	// items.
 	stateKept = 15 * time.Second
 )
 
-// OverviewReader reads the first page.
+// OverviewReader reads the content of the overview page.
 type OverviewReader struct {
 	o     *Options
 	all   *Readers
@@ -87,7 +88,7 @@ func (r *OverviewReader) PriceState(ctx context.Context) (refresh.PriceState, er
 	return s, err
 }
 
-// Overview returns the first page. It sends no requests to providers.
+// Overview returns the content of the overview page. It sends no requests to providers.
 func (r *OverviewReader) Overview(ctx context.Context) (out Overview, err error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
@@ -181,7 +182,7 @@ func (r *OverviewReader) tiles(ctx context.Context, jobs []refresh.Job, state re
 	return []Tile{age, updated, failed, left}, err
 }
 
-// situation returns what the verdict depends on.
+// situation returns the input of VerdictsOf.
 func (r *OverviewReader) situation(ctx context.Context, providers ProvidersDebug, state refresh.PriceState, jobs []refresh.Job) (Situation, error) {
 	s := Situation{Configured: len(providers.Providers), Prices: state.Fresh + state.Stale, QuoteAge: state.QuoteAge}
 	for i := range providers.Providers {
@@ -237,8 +238,8 @@ func (s *Situation) addProvider(p *ProviderDebug) {
 	}
 }
 
-// budgetLeft returns the smallest share that is left of the budget of a host, in millionths,
-// or -1 without a budget.
+// budgetLeft returns the smallest remaining share of any host's budget, in millionths. It returns
+// -1 if there is no budget.
 func (o *Options) budgetLeft(ctx context.Context) (int64, error) {
 	if o.Engine == nil {
 		return -1, nil

@@ -18,14 +18,14 @@ import (
 // ProvidersDebug is the response of GET /api/market-prices/provider-debug.
 type ProvidersDebug struct {
 	Providers []ProviderDebug `json:"providers"`
-	// Unconfigured lists providers without requests, with the reason.
+	// Unconfigured lists the providers that get no requests, with the reason.
 	Unconfigured []Unconfigured `json:"unconfigured"`
 	Rates        RatesDebug     `json:"exchangeRates"`
 	Inventories  InventoryDebug `json:"inventories"`
 }
 
-// InventoryDebug describes Steam's responses to this instance's inventory requests. The budget
-// covers all instances and the provider steam.
+// InventoryDebug describes Steam's responses to this instance's inventory requests. All instances
+// and the provider steam share the budget.
 type InventoryDebug struct {
 	HostDebug
 	Requests []RequestDebug `json:"requests"` // the last 50, newest first
@@ -37,8 +37,8 @@ type Unconfigured struct {
 	Reason   string `json:"reason"`
 }
 
-// ProviderDebug is the state of a provider, based on recorded calls only. With several hosts,
-// budget, breaker and retry-after are those of the host that accepts a request first.
+// ProviderDebug is the state of a provider, based on recorded calls only. If the provider has
+// several hosts, budget, breaker and blockedUntil describe the host that accepts a request first.
 type ProviderDebug struct {
 	Provider          string             `json:"provider"`
 	Title             string             `json:"title"`
@@ -46,7 +46,7 @@ type ProviderDebug struct {
 	Paused            bool               `json:"paused"`
 	Health            provider.Health    `json:"health"` // unknown, healthy, degraded or down
 	Shape             string             `json:"shape"`
-	Background        bool               `json:"background"`    // runs do not wait for it; it is fetched within its budget
+	Background        bool               `json:"background"`    // runs do not wait for it; the background fetch requests it within its budget
 	DeferredNames     int64              `json:"deferredNames"` // names deferred by the last full run
 	BatchSize         int                `json:"batchSize"`
 	IntervalSeconds   int64              `json:"intervalSeconds"`
@@ -59,7 +59,7 @@ type ProviderDebug struct {
 	LastErrorAt       *time.Time         `json:"lastErrorAt"`
 	LatencyMs         Latency            `json:"latencyMs"`
 	ResponsesByStatus map[string]int64   `json:"responsesByStatus"`
-	Instances         []ProviderInstance `json:"instances"` // instances that request it; all other figures are of the responding instance
+	Instances         []ProviderInstance `json:"instances"` // instances that request it; latency, statuses and requests are from the responding instance
 	Workers           []Worker           `json:"workers"`   // requests in progress
 	Hosts             []HostDebug        `json:"hosts"`
 	Files             []FileDebug        `json:"files"` // empty for a provider that is requested by name
@@ -332,8 +332,8 @@ func statusCounts(byStatus map[int]int64) map[string]int64 {
 	return out
 }
 
-// marketDebug returns the state of a market. Breaker and retry-after are those of the hosts
-// that serve it.
+// marketDebug returns the state of a market. Breaker and BlockedUntil describe the hosts that
+// serve it.
 func marketDebug(d provider.Description, m provider.Market, s refresh.MarketState, hosts map[string]provider.ClientState) MarketDebug {
 	current := map[string]provider.ClientState{}
 	files := []string{}

@@ -25,8 +25,8 @@ type Quotes struct {
 	Rates    []ConversionRate `json:"rates"`    // rates used in the response, by currency
 }
 
-// QuotedItem is an item with the quotes of markets and figures across them. Only counted
-// quotes count in the figures.
+// QuotedItem is an item with the quotes of markets and figures across them. The figures include
+// only quotes whose Counted is true.
 type QuotedItem struct {
 	ItemPrice
 	PriceCheckedAt  *time.Time            `json:"priceCheckedAt"`
@@ -73,9 +73,9 @@ type MarketQuote struct {
 	Reason             string         `json:"reason"` // why the last estimate does not use the quote
 }
 
-// Quotes returns the quotes of items on the given markets, or on all markets if there are
-// none, one entry per requested key. Markets are named by key or provider/key. Amounts are in
-// the currency to, or in the base currency if it is empty.
+// Quotes returns one entry per requested key, with the quotes of the item on the given markets
+// (nil: all markets). A market is named by key or provider/key. The parameter to is the currency of
+// the amounts ("": the base currency).
 func (r *ItemReader) Quotes(ctx context.Context, keys []catalog.Key, markets []string, to money.Currency) (Quotes, error) {
 	leave, err := r.o.enter(ctx, admission.Explanation)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *ItemReader) Quotes(ctx context.Context, keys []catalog.Key, markets []s
 		return Quotes{}, err
 	}
 	if q.names, err = Markets(ctx, r.o.Store); err != nil {
-		return Quotes{}, fmt.Errorf("markets: %w", err)
+		return Quotes{}, fmt.Errorf("read markets: %w", err)
 	}
 	byApp := map[int32][]catalog.Key{}
 	for _, key := range keys {
@@ -101,7 +101,7 @@ func (r *ItemReader) Quotes(ctx context.Context, keys []catalog.Key, markets []s
 	stored := make(map[int32]map[catalog.Key]storedQuotes, len(byApp))
 	for app, of := range byApp {
 		if stored[app], err = readQuotes(ctx, r.o.Store, app, of); err != nil {
-			return Quotes{}, fmt.Errorf("quotes: %w", err)
+			return Quotes{}, fmt.Errorf("read quotes: %w", err)
 		}
 	}
 	out := Quotes{Items: make([]QuotedItem, len(keys)), Currency: convert.to}
@@ -130,7 +130,7 @@ type marketName struct{ provider, key string }
 
 func (m marketName) matches(name string) bool { return name == m.key || name == m.provider+"/"+m.key }
 
-// quoter makes the quotes of a response.
+// quoter builds the quotes of a response.
 type quoter struct {
 	now        time.Time
 	convert    *converter
@@ -141,7 +141,7 @@ type quoter struct {
 	only       map[marketName]bool // nil: all markets
 }
 
-// selected returns the markets with the given names. It returns a fault.Invalid for a name of
+// selected returns the markets with the given names. It returns a fault.Invalid if a name matches
 // no configured market.
 func (q *quoter) selected(names []string) (map[marketName]bool, error) {
 	if names == nil {
@@ -161,7 +161,7 @@ func (q *quoter) selected(names []string) (map[marketName]bool, error) {
 		}
 	}
 	if faults != nil {
-		f := fault.New(fault.Invalid, "invalid_body", "The body names unknown markets; see errors.")
+		f := fault.New(fault.Invalid, "invalid_body", "The body contains unknown markets. See errors.")
 		f.Fields = faults
 		return nil, f
 	}
@@ -211,9 +211,9 @@ func (q *quoter) quote(s *refresh.MarketSnapshot, m refresh.MarketName) MarketQu
 	return out
 }
 
-// counts reports whether a quote counts in the figures across markets: its market is
-// configured and still lists the item, and the quote is valid and fresh and does not repeat
-// another one. An outlier counts, because it can be bought.
+// counts reports whether the figures across markets include a quote. The market must be configured
+// and still list the item. The quote must be valid and fresh, and must not repeat another quote.
+// An outlier counts, because it can be bought.
 func (q *quoter) counts(s *refresh.MarketSnapshot, name refresh.MarketName) bool {
 	m, configured := q.configured[marketName{name.Provider, name.Key}]
 	if !configured || q.now.Sub(s.FetchedAt) > cmp.Or(m.MaxAge, freshFor) || pricing.Outdated(q.now, s.MarketTime) {

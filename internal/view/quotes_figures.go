@@ -51,14 +51,14 @@ func (q *quoter) offer(m *MarketQuote, price, sign money.Micro) *Offer {
 		fee = q.fees[m.Market]
 	}
 	const basisPoint money.Rate = money.RateScale / 10_000
-	charged, _ := money.Convert(price, money.Rate(fee)*basisPoint) // a fee is at most the amount
+	charged, _ := money.Convert(price, money.Rate(fee)*basisPoint) // no overflow: a fee is at most the amount
 	return &Offer{Provider: m.Provider, Market: m.Market, Price: price, FeeBasisPoints: fee, AfterFee: price + sign*charged}
 }
 
-// maxSales is the highest number of sales that counts. It prevents an overflow.
+// maxSales is the highest accepted number of sales. It prevents an overflow.
 const maxSales = 1_000_000_000
 
-// salesPerDay returns the mean number of sales in a day of the sales window, in millionths.
+// salesPerDay returns the mean number of sales per day in the sales window, in millionths.
 func (m *MarketQuote) salesPerDay() (money.Micro, bool) {
 	if m.Sales == nil || *m.SalesWindowSeconds <= 0 || *m.Sales > maxSales {
 		return 0, false

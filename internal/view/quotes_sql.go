@@ -18,7 +18,7 @@ type storedQuotes struct {
 	status           pricing.Status
 	updated, checked time.Time
 	quotes           []refresh.MarketSnapshot
-	quotesAt         time.Time // fetch time of quotes without their own
+	quotesAt         time.Time // fetch time of quotes that are stored without one
 }
 
 // readQuotes returns items of one game with their quotes. The result has no entry for an

@@ -10,8 +10,8 @@ import (
 	"assay/internal/refresh"
 )
 
-// ProviderInstance is the state of a provider on one instance, based on its own requests since
-// its start.
+// ProviderInstance is the state of a provider on one instance, based on the requests that the
+// instance has sent since its start.
 type ProviderInstance struct {
 	Owner         string `json:"owner"`
 	ServesRequest bool   `json:"servesRequest"` // this instance serves the request

@@ -17,8 +17,8 @@ type HalfHour struct {
 	ByResult map[provider.SentResult]int64
 	Requests int64
 	Bytes    int64
-	// P50 and P95 are the upper bounds of provider.LatencyBounds that include this share of
-	// the requests. Above the last bound they are the mean of the half hour, which is at
+	// P50 and P95 are the lowest of provider.LatencyBounds that 50 % and 95 % of the requests
+	// did not exceed. Above the last bound, they are the mean duration of the half hour, but at
 	// least that bound.
 	P50, P95 time.Duration
 	// State is "good", "warn" (some requests had no usable response), "bad" (no request
@@ -34,8 +34,8 @@ func (h *HalfHour) Bad() int64 {
 // healthPeriod is the period of the health bars.
 const healthPeriod = 24 * time.Hour
 
-// ProviderHours returns the last 48 half hours of each provider with requests, the oldest
-// first. The last one is the current half hour. A half hour without requests has State "none".
+// ProviderHours returns the last 48 half hours of each provider with requests, oldest first,
+// including the current one. A half hour without requests has State "none".
 func (r *ProviderReader) ProviderHours(ctx context.Context) (map[string][]HalfHour, error) {
 	now := r.o.Now().UTC()
 	begin := now.Truncate(provider.SamplePeriod).Add(provider.SamplePeriod - healthPeriod)
@@ -52,9 +52,8 @@ func (r *ProviderReader) ProviderHours(ctx context.Context) (map[string][]HalfHo
 	return out, err
 }
 
-// ProviderHistory returns the half hours of a provider since the given period, at most 35
-// days, the oldest first: requests by result, latency and bytes. A half hour without requests
-// is included and has State "none".
+// ProviderHistory returns the half hours of a provider over the given period, oldest first. The
+// period is limited to 35 days. A half hour without requests has State "none".
 func (r *ProviderReader) ProviderHistory(ctx context.Context, name string, period time.Duration) ([]HalfHour, error) {
 	now := r.o.Now().UTC()
 	begin := now.Truncate(provider.SamplePeriod).Add(provider.SamplePeriod - min(period, historyKept))
@@ -112,7 +111,8 @@ func halfHour(at time.Time, samples []storedSample) HalfHour {
 	return h
 }
 
-// quantile returns the bound that includes a share of the requests, in percent.
+// quantile returns the lowest latency bound that the given percentage of requests did not exceed.
+// Above the last bound, it returns the mean, but at least that bound.
 func quantile(byBound map[time.Duration]int64, requests int64, percent int64, mean time.Duration) time.Duration {
 	sum, bounds := int64(0), provider.LatencyBounds()
 	for _, bound := range bounds {
@@ -129,8 +129,8 @@ type BurnDown struct {
 	Part  string // limit, day, month or reported
 	Limit int64  // 0: unknown
 	Left  int64
-	// From is the start of the window, ResetsAt its end. The window of a limit is rolling: it
-	// ends now, and ResetsAt is the time at which its oldest request leaves it.
+	// From is the start of the window, and ResetsAt its end. A limit has a rolling window that
+	// ends now. Its ResetsAt is the time at which the oldest request leaves the window.
 	From, ResetsAt time.Time
 	RunsOutAt      *time.Time // forecast; nil: not before the budget resets
 	Used           []UsedAt   // requests since From, oldest first

@@ -11,7 +11,7 @@ import (
 )
 
 // storedSample counts the requests to a provider in a half hour with the same result and
-// about the same duration. UpTo is 0 for a duration above all bounds.
+// about the same duration. upTo is the latency bound, or 0 for a duration above all bounds.
 type storedSample struct {
 	provider string
 	at       time.Time
@@ -52,12 +52,12 @@ func readHostRequests(ctx context.Context, s *db.DB, name, host string, begin ti
 		name, host, db.Micros(begin))
 }
 
-// PriceSample is the state of all prices in scope and of all budgets at a half hour.
+// PriceSample is a half-hourly sample of all prices in scope and of all budgets.
 type PriceSample struct {
 	At                    time.Time
 	Fresh, Stale, Unknown int64         // items by the age of their price
 	QuoteAge              time.Duration // 95th percentile of the age of the quotes behind the prices; negative: no price
-	BudgetLeft            money.Micro   // smallest share that is left of a budget, in millionths; negative: no budget
+	BudgetLeft            money.Micro   // smallest remaining share of any budget, in millionths; negative: no budget
 }
 
 // readPriceSamples returns the samples from begin on, oldest first.

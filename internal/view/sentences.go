@@ -17,13 +17,13 @@ func (e *explainer) sentences(x *Explanation) []string {
 	e.writeEstimate(x, write)
 	e.writeExcludedQuotes(write)
 	for _, m := range e.refused {
-		write("The newest response of %s is in quarantine since %s: %s. Its last good response counts while it is less than a day old.",
+		write("The newest response of %s has been in quarantine since %s: %s. The market's last valid response counts until it is a day old.",
 			m.Market, minute(m.Since), strings.TrimPrefix(m.Reason, m.Provider+": "+m.Market+": quarantined: "))
 	}
 	e.writeStatus(x, write)
 	e.writeGuard(write)
 	if !x.Complete {
-		write("Quotes have been fetched since this estimate. They take part in the next run.")
+		write("Quotes have been fetched since this estimate. The next run uses them.")
 	}
 	return out
 }
@@ -69,7 +69,7 @@ func (e *explainer) writeEstimate(x *Explanation, write sentenceWriter) {
 		case i.Consensus == a || i.Consensus == b:
 			write("Of the two quotes in the middle, %s and %s %s, the quote of the market with less noise is used.", a, b, c)
 		default:
-			write("That is the mean of the two quotes in the middle, %s and %s %s.", a, b, c)
+			write("This median is the mean of the two quotes in the middle, %s and %s %s.", a, b, c)
 		}
 	}
 }
@@ -153,13 +153,13 @@ func (e *explainer) writeStatus(x *Explanation, write sentenceWriter) {
 func (e *explainer) writeGuard(write sentenceWriter) {
 	m, s, c := &e.move, &e.state, e.policy.Currency
 	if m.Reference > 0 {
-		moved := fmt.Sprintf("%s %s is %s times %s %s, the price %s", e.estimated(), c, m.Factor, m.Reference, c, windowText(m.Window))
+		moved := fmt.Sprintf("%s %s is %s times %s %s, %s", e.estimated(), c, m.Factor, m.Reference, c, windowText(m.Window))
 		if m.ClassMove != money.Scale {
 			moved += fmt.Sprintf(" (in addition to %s times for similar items)", m.ClassMove)
 		}
 		switch m.Decision {
 		case pricing.TakenAtOnce:
-			write("%s, more than the limit of %s. It was accepted immediately, because %d markets that support it moved at least half as far themselves.", moved, m.Window.Limit(), m.Moved)
+			write("%s, more than the limit of %s. It was accepted immediately, because %d markets support it and also moved at least half as far.", moved, m.Window.Limit(), m.Moved)
 		case pricing.HeldBack:
 			write("%s, more than the limit of %s, so it has been held since %s.", moved, m.Window.Limit(), minute(s.Held.At))
 		case pricing.Released:
@@ -182,7 +182,7 @@ func (e *explainer) writeGuard(write sentenceWriter) {
 		if m.Reference > 0 {
 			write("The price stays suspect until %s because of this move.", minute(until))
 		} else if !e.writeAccepted(write) {
-			write("The price stays suspect until %s: it moved far before, or half of its quotes moved by more than 1.35x within eight days while the others did not move.", minute(until))
+			write("The price stays suspect until %s because of an earlier large move, or because half of its quotes moved by more than 1.35x within eight days while the others did not move.", minute(until))
 		}
 	}
 	if until := s.SingleMarketUntil; e.now.Before(until) {
@@ -197,7 +197,7 @@ func (e *explainer) writeAccepted(write sentenceWriter) (accepted bool) {
 	for k := range e.snaps {
 		m := e.set.Market(e.snaps[k].MarketID)
 		if move := m.AcceptedMoves[class]; move != 0 && e.snaps[k].Reason == pricing.Used && !e.state.ReleasedAt.Before(m.AcceptedAt) {
-			write("An operator accepted the response of %s, in which this class moved to %s times its prices, and the price followed immediately. It stays suspect until %s.", e.snaps[k].Title, pricing.Exp(move), minute(e.state.SuspectUntil))
+			write("An operator accepted the response of %s, in which the prices of this item class changed by a factor of %s. The price followed immediately. It stays suspect until %s.", e.snaps[k].Title, pricing.Exp(move), minute(e.state.SuspectUntil))
 			accepted = true
 		}
 	}
@@ -216,23 +216,23 @@ func (e *explainer) estimated() money.Micro {
 	}
 }
 
-// heldReason states which move of a held price is above its limit.
+// heldReason describes the move of a held price that exceeds a limit.
 func heldReason(guard string, c money.Currency) string {
 	m, err := pricing.DecodeGuard(guard, &pricing.State{})
 	if err != nil || m.Reference == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s times %s %s, the price %s. The limit is %s.", m.Factor, m.Reference, c, windowText(m.Window), m.Window.Limit())
+	return fmt.Sprintf("%s times %s %s, %s. The limit is %s.", m.Factor, m.Reference, c, windowText(m.Window), m.Window.Limit())
 }
 
 func windowText(w pricing.Window) string {
 	switch w {
 	case pricing.SinceDay:
-		return "of 24 hours before or the first one since"
+		return "the price 24 hours earlier or the first price after that"
 	case pricing.SinceWeek:
-		return "of 7 days before or the first one since"
+		return "the price 7 days earlier or the first price after that"
 	default:
-		return "before"
+		return "the previous price"
 	}
 }
 
@@ -268,7 +268,7 @@ func (e *explainer) why(v *StoredSnapshot) string {
 	case pricing.NotConfigured:
 		return "the market is no longer configured"
 	case pricing.Awaiting, pricing.Confirmed:
-		return "it was fetched after this estimate and takes part in the next run"
+		return "it was fetched after this estimate; the next run uses it"
 	default:
 		return string(v.Reason)
 	}

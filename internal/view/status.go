@@ -64,7 +64,7 @@ func (r *JobReader) Status(ctx context.Context) (Status, error) {
 	return c.Status, err
 }
 
-// counted is a status without freshness, and the key of its freshness.
+// counted is a Status without Freshness, and the key to look up its Freshness.
 type counted struct {
 	Status
 	key freshKey

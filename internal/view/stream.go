@@ -13,39 +13,40 @@ import (
 	"assay/internal/event"
 )
 
-// Frames are server-sent events, and the number after which the stream continues.
+// Frames holds server-sent events, and the number after which the stream continues.
 type Frames struct {
 	Text []byte
 	Next int64
 }
 
 const (
-	// streamPage is the number of events or price changes of one read of a stream.
+	// streamPage is the maximum number of events or price changes in one read of a stream.
 	streamPage = 1_000
-	// recentBytes limits the pages in memory. They hold the changes of a refresh of 50,000 items.
+	// recentBytes limits the pages in memory. It is enough for the changes of a refresh of 50,000
+	// items.
 	recentBytes = 16 << 20
-	// groupEvery is the shortest time between two reads of the newest events, so that all streams
-	// wake up together, and not for each commit.
+	// groupEvery is the minimum time between two reads of the newest events. Without it, all streams
+	// would wake up for each commit.
 	groupEvery = 250 * time.Millisecond
-	// quietAfter is the time without a new event after which streams need no pace.
+	// quietAfter is the time without a new event after which streams need no rate limit.
 	quietAfter = time.Second
 	// progressEvery is the time between two reports of the progress of a job.
 	progressEvery = time.Second
 )
 
-// recent holds the newest pages of events, so that an event is read and encoded once, and not
-// for each client. A page ends where a later page begins. Therefore clients that began at
-// different numbers share pages after their first one.
+// recent holds the newest pages of events, so that each event is read and encoded once for all
+// clients. A page ends where the next page begins. Clients that began at different numbers
+// therefore share all pages after their first one.
 type recent struct {
 	mu      sync.Mutex
-	pages   []*frames // by their start
+	pages   []*frames // sorted by start
 	size    int       // bytes of all pages
-	limit   int       // of size
+	limit   int       // maximum of size
 	endedAt time.Time // when a read reached the last event
-	reads   int64     // reads of the database, also by Older
+	reads   int64     // number of database reads, including those of Older
 }
 
-// frames holds the events after a number. It is read once.
+// frames is a page: the events after a number. They are read only once.
 type frames struct {
 	after int64
 	once  sync.Once
@@ -53,9 +54,9 @@ type frames struct {
 	err error
 }
 
-// Stream returns the events after a number as server-sent events, without waiting for new ones.
-// Without new events the text is empty. The caller must not change it. It returns a
-// fault.Expired as Events does.
+// Stream returns the events after a number as server-sent events. It does not wait for new events:
+// if there are none, the text is empty. The caller must not change the text. Stream returns a
+// fault.Expired in the same cases as Events.
 func (r *ItemReader) Stream(ctx context.Context, after int64) (Frames, error) {
 	p, until := r.recent.page(after)
 	p.once.Do(func() {
@@ -68,8 +69,8 @@ func (r *ItemReader) Stream(ctx context.Context, after int64) (Frames, error) {
 	return p.Frames, p.err
 }
 
-// Behind reports whether a number is before all pages in memory, without room for more. Its
-// client must use Older.
+// Behind reports whether a number is before all pages in memory and there is no room for more
+// pages. The client must then use Older.
 func (r *ItemReader) Behind(after int64) bool {
 	c := &r.recent
 	c.mu.Lock()
@@ -77,8 +78,8 @@ func (r *ItemReader) Behind(after int64) bool {
 	return len(c.pages) > 0 && after < c.pages[0].after && c.size > c.limit-c.limit/4
 }
 
-// Older is Stream for a client that is behind. Its result is not kept. The caller limits how many
-// clients have such a result at the same time.
+// Older is like Stream, but for a client that is behind. It does not keep the result in memory. The
+// caller must limit how many clients hold such a result at the same time.
 func (r *ItemReader) Older(ctx context.Context, after int64) (Frames, error) {
 	c := &r.recent
 	c.mu.Lock()
@@ -93,7 +94,7 @@ func (c *recent) find(after int64) int {
 	return sort.Search(len(c.pages), func(k int) bool { return c.pages[k].after >= after })
 }
 
-// end returns the number at which a page before the k-th must end; 0: none.
+// end returns the number at which a page before page k must end, or 0 if there is no page k.
 func (c *recent) end(k int) int64 {
 	if k == len(c.pages) {
 		return 0
@@ -101,7 +102,8 @@ func (c *recent) end(k int) int64 {
 	return c.pages[k].after
 }
 
-// page returns the page after a number. If the page is new, it must end at the number until.
+// page returns the page after a number, and adds it if it is missing. A new page must end at the
+// number until, unless that is 0.
 func (c *recent) page(after int64) (p *frames, until int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,8 +116,8 @@ func (c *recent) page(after int64) (p *frames, until int64) {
 	return p, until
 }
 
-// gather waits if a read has just reached the last event, so that the next one returns the events
-// of several commits.
+// gather waits until groupEvery has passed since a read reached the last event. The next read then
+// returns the events of several commits.
 func (c *recent) gather() {
 	c.mu.Lock()
 	wait := groupEvery - time.Since(c.endedAt)
@@ -123,8 +125,8 @@ func (c *recent) gather() {
 	<-time.After(wait)
 }
 
-// keep counts a page that was read. It removes the page if it has no events, because the next
-// read may have some, and otherwise the oldest pages beyond the limit.
+// keep records that a page was read. It removes the page if it failed or has no events, because a
+// later read may return some. Otherwise it removes the oldest pages beyond the limit.
 func (c *recent) keep(p *frames, end bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,8 +147,8 @@ func (c *recent) keep(p *frames, end bool) {
 	}
 }
 
-// readFrames reads a page of events. It ends with the event that has the number until, unless
-// that is 0 or within its first event.
+// readFrames reads a page of events. If until is not 0, the page ends before the first event with a
+// greater number, but it always includes the first event.
 func (r *ItemReader) readFrames(ctx context.Context, after, until int64) (Frames, error) {
 	page, err := r.events(ctx, after, streamPage)
 	out := Frames{Next: after}
@@ -170,7 +172,7 @@ func appendFrame(b []byte, number, kind string, data []byte) []byte {
 	return append(append(append(b, "data: "...), data...), '\n', '\n')
 }
 
-// progress shares the reads of the progress of a job.
+// progress caches the progress of the running job for all streams.
 type progress struct {
 	mu     sync.Mutex
 	frame  []byte // empty: no job is running
@@ -178,7 +180,7 @@ type progress struct {
 }
 
 // Progress returns the progress of the running bulk job as a server-sent event without a
-// number, or nothing. It is at most progressEvery old.
+// number, or nil if no job is running. The result is at most progressEvery old.
 func (r *JobReader) Progress(ctx context.Context) ([]byte, error) {
 	p := &r.progress
 	p.mu.Lock()
@@ -204,14 +206,14 @@ func (r *JobReader) Progress(ctx context.Context) ([]byte, error) {
 	return p.frame, nil
 }
 
-// AwaitEvent waits until there is an event after the last one that this process knew at the
-// call, or until ctx ends. It returns false if the server is stopping.
+// AwaitEvent waits until there is an event with a number above last, or until ctx ends. It returns
+// false if the server is stopping.
 func (r *ItemReader) AwaitEvent(ctx context.Context, last int64) bool {
 	r.o.Feed.Wait(ctx, last)
 	return !r.o.Feed.Ended()
 }
 
-// CheckNumber returns a fault.Expired if Events would for that number.
+// CheckNumber returns a fault.Expired if Events does not accept the number.
 func (r *ItemReader) CheckNumber(ctx context.Context, after int64) error {
 	_, err := event.After(ctx, r.o.Store.Read, after, 1)
 	if errors.Is(err, event.ErrExpired) {
@@ -220,10 +222,10 @@ func (r *ItemReader) CheckNumber(ctx context.Context, after int64) error {
 	return err
 }
 
-// Quiet reports whether no event was added recently, so that streams need no pace.
+// Quiet reports whether no event was added recently, so that streams need no rate limit.
 func (r *ItemReader) Quiet() bool { return r.o.Feed.Quiet(quietAfter) }
 
-// LastNumber numbers all events and returns the last number.
+// LastNumber assigns numbers to all events and returns the last number.
 func (r *ItemReader) LastNumber(ctx context.Context) (int64, error) {
 	if err := r.o.Feed.Number(ctx); err != nil {
 		return 0, err

@@ -9,7 +9,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// Timeline shows when a run did what. A live run ends now.
+// Timeline shows what a run did at which time. For a live run, To is now.
 type Timeline struct {
 	From, To time.Time
 	Stages   []Span // plan, fetch, estimate and apply, as far as reached
@@ -24,8 +24,8 @@ type Span struct {
 	Text     string // for people; may be empty
 }
 
-// Lane shows the requests of a run to one provider. The spans of requests and waits alternate
-// and end with the last response. Spans of the breaker overlap them.
+// Lane shows the requests of a run to one provider. Waits fill the gaps between the spans of
+// requests. Spans of the circuit breaker overlap both.
 type Lane struct {
 	Provider string
 	Spans    []Span
@@ -38,7 +38,8 @@ type Lane struct {
 	Error    string // last error
 }
 
-// spansShown limits the spans of a lane. Requests with shorter pauses between them are one span.
+// spansShown limits the spans of a lane. Requests share a span if the pause between them is at most
+// 1/spansShown of the run.
 const spansShown = 200
 
 // Timeline returns the timeline of a run.
@@ -99,13 +100,13 @@ func newTimeline(job *refresh.Job, s stageTimes, now time.Time) Timeline {
 		}
 		t.Stages = append(t.Stages, Span{Kind: string(stage.name), From: from, To: end})
 		if from = end; stage.end.IsZero() {
-			break // not ended, or cancelled in this stage
+			break // the stage has not ended, or the run was cancelled in it
 		}
 	}
 	return t
 }
 
-// lane returns the lane of the units of one provider, which are ordered by start.
+// lane returns the lane of one provider. Its units must be sorted by start.
 func (t *Timeline) lane(units []timedUnit, stages stageTimes, breaks []breakerChange) Lane {
 	l := Lane{Provider: units[0].provider}
 	begin, merge := stages.planned, t.To.Sub(t.From)/spansShown
@@ -142,8 +143,8 @@ func (l *Lane) count(u *timedUnit) {
 	}
 }
 
-// busy returns the time in which the unit's last claim sent requests. It is zero if the unit
-// sent none in this run.
+// busy returns the period in which the unit's last claim sent requests. Both times are zero if the
+// unit sent none in this run.
 func (t *Timeline) busy(u *timedUnit) (from, to time.Time) {
 	if u.startedAt.IsZero() || u.startedAt.After(t.To) {
 		return from, to
@@ -158,7 +159,7 @@ func (t *Timeline) busy(u *timedUnit) (from, to time.Time) {
 	}
 }
 
-// add adds a span of requests. It extends the last one if the pause between them is short.
+// add adds a span of requests. It extends the last span if the pause after it is at most merge.
 func (l *Lane) add(s Span, merge time.Duration) {
 	if n := len(l.Spans); n > 0 && s.From.Sub(l.Spans[n-1].To) <= merge {
 		last := &l.Spans[n-1]
@@ -171,7 +172,8 @@ func (l *Lane) add(s Span, merge time.Duration) {
 	l.Spans = append(l.Spans, s)
 }
 
-// withWaits adds the waits before and between the requests, and up to now if more are due.
+// withWaits adds spans for the waits before and between requests. If more is true, it also adds the
+// wait from the last request to end.
 func withWaits(requests []Span, begin, end time.Time, more bool) []Span {
 	var out []Span
 	from := begin

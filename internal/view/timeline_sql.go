@@ -11,7 +11,7 @@ import (
 	"assay/internal/refresh"
 )
 
-// stageTimes are the ends of the stages of a job. A zero time is not reached.
+// stageTimes holds the ends of the stages of a job. A zero time means that the stage has not ended.
 type stageTimes struct{ planned, fetched, estimated time.Time }
 
 // readStageTimes returns the ends of the stages of a job.
@@ -26,14 +26,14 @@ func readStageTimes(ctx context.Context, s *db.DB, job int64) (t stageTimes, err
 type timedUnit struct {
 	provider, file           string
 	state                    refresh.UnitState
-	startedAt, fetchedAt     time.Time // zero: not claimed, not ended
+	startedAt, fetchedAt     time.Time // zero: not claimed, or not ended
 	notBefore                time.Time
 	requests, bytes, waiting int64 // waiting: number of deferred names
 	detached                 bool
 	errorKind, err           string
 }
 
-// readTimedUnits returns the units of a job by provider and start, without those of the
+// readTimedUnits returns the units of a job, sorted by provider and start. It omits the units of the
 // background fetch.
 func readTimedUnits(ctx context.Context, s *db.DB, job int64) ([]timedUnit, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *timedUnit) error {
@@ -46,8 +46,7 @@ func readTimedUnits(ctx context.Context, s *db.DB, job int64) ([]timedUnit, erro
 		FROM fetch_unit WHERE job_id = $1 AND detached <> `+refresh.DetachedBackgroundSQL+` ORDER BY provider, started_at, id`, job)
 }
 
-// breakerChange is the start or the end of a pause of a provider's host because of its
-// circuit breaker.
+// breakerChange is the opening or closing of the circuit breaker of a provider's host.
 type breakerChange struct {
 	at             time.Time
 	provider, host string
@@ -72,7 +71,7 @@ func readBreakerChanges(ctx context.Context, s *db.DB, until time.Time) ([]break
 		}
 		*c = breakerChange{at: db.Moment(at), provider: d.Provider, host: d.Host, open: kind == event.WentDown, detail: d.Detail}
 		if d.Why != event.WhyBreaker {
-			c.provider = "" // another reason; see below
+			c.provider = "" // not caused by a breaker; removed below
 		}
 		return nil
 	}, `SELECT at, kind, data FROM (

@@ -33,8 +33,8 @@ func (r *UserReader) Users(ctx context.Context, prefix, after string, limit int)
 	return page(rows, limit, userOf, func(u *user.User) *string { return cursor("users", u.ID) }), nil
 }
 
-// User returns a user, or a fault.NotFound. It needs no slot of the gate, because a write
-// returns its own result with it.
+// User returns a user, or a fault.NotFound. It does not wait for the admission gate, because
+// writes use it to return their results.
 func (r *UserReader) User(ctx context.Context, id string) (User, error) {
 	stored, err := user.Read(ctx, r.o.Store, id)
 	return userOf(&stored), err

@@ -27,9 +27,9 @@ type InventoryValues struct {
 	NextCursor *string          `json:"nextCursor"`
 }
 
-// Values lists the values of a user's inventory at the end of days, oldest first. A zero to is now.
-// All values are in the given currency by the rates in force, because none are stored with them.
-// It returns a fault.NotFound if the user does not exist.
+// Values lists the values of a user's inventory at the end of each day, oldest first. A zero to
+// means now. All values are converted to currency at the rates in force, because no rates are stored
+// with the values. Values returns a fault.NotFound if the user does not exist.
 func (r *UserReader) Values(ctx context.Context, userID string, from, to time.Time, currency money.Currency, after string, limit int) (InventoryValues, error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Verdict states in one sentence how pricing is, or one problem, with the page to act on it.
+// Verdict is one sentence about the state of pricing or about one problem. It links to the page where
+// an operator can act.
 type Verdict struct {
 	Level  string // good, calm, warn or bad
 	Text   string // a sentence
@@ -18,7 +19,7 @@ type Verdict struct {
 	Href   string // path on the operator's page
 }
 
-// Situation is what the verdict of the overview depends on.
+// Situation is the input of VerdictsOf.
 type Situation struct {
 	Failing     []string // failing health checks of the server
 	Ledger      *LedgerVerification
@@ -26,7 +27,7 @@ type Situation struct {
 	Down        []string        // providers whose last fetches all failed, or whose breaker is open
 	Degraded    []string        // providers with some failed fetches
 	Paused      []string        // providers paused by an operator
-	LowBudget   []string        // providers whose budget runs out before it renews
+	LowBudget   []string        // providers whose budget runs out before it resets
 	Quarantined []MarketTrouble // markets in quarantine
 	Prices      int64           // items in scope with a price
 	QuoteAge    time.Duration   // 95th percentile of the age of their quotes; negative: no price
@@ -38,8 +39,8 @@ type Situation struct {
 // MarketTrouble is a market with a problem.
 type MarketTrouble struct{ Provider, Market, Why string }
 
-// VerdictsOf returns the verdict on a situation and further problems, the most important
-// first. The first one is the sentence of the overview. Without a problem it is the only one.
+// VerdictsOf returns the verdicts on a situation, most important first. The first one is the headline
+// of the overview page. There is always at least one.
 func VerdictsOf(s *Situation) []Verdict {
 	var out []Verdict
 	add := func(level, action, href, format string, args ...any) {
@@ -68,7 +69,7 @@ func VerdictsOf(s *Situation) []Verdict {
 		add("calm", "Start a run", "/runs", "No run has ended yet: start one to get prices.")
 	}
 	if s.Prices > 0 && s.QuoteAge > freshFor {
-		add("warn", "Show stale prices", "/items?status=stale", "More than 5 %% of %s rest on quotes that are older than a day.", countText(s.Prices, "price", "prices"))
+		add("warn", "Show stale prices", "/items?status=stale", "More than 5 %% of %s are based on quotes older than a day.", countText(s.Prices, "price", "prices"))
 	}
 	if n := len(s.LowBudget); n > 0 {
 		add("warn", "Show budgets", "/providers", "The budget of %s runs out before it renews.", list(s.LowBudget))
@@ -86,8 +87,8 @@ func VerdictsOf(s *Situation) []Verdict {
 		add("calm", "Show held prices", "/held", "%s held until you accept or a later run confirms.", countText(s.Held, "price is", "prices are"))
 	}
 	if !slices.ContainsFunc(out, func(v Verdict) bool { return v.Level != "calm" }) && s.Prices > 0 {
-		// Held prices are normal and follow the good news.
-		good := Verdict{Level: "good", Text: fmt.Sprintf("All is well: %s%s", responding(s.Configured), basis(s)), Action: "Show prices", Href: "/items"}
+		// Held prices are not a problem. Their verdict follows the good one.
+		good := Verdict{Level: "good", Text: fmt.Sprintf("Everything works: %s%s", responding(s.Configured), basis(s)), Action: "Show prices", Href: "/items"}
 		out = append([]Verdict{good}, out...)
 	}
 	if len(out) == 0 {
@@ -96,13 +97,13 @@ func VerdictsOf(s *Situation) []Verdict {
 	return out
 }
 
-// basis returns the end of the sentence: the age of the quotes behind most prices, or a full
-// stop if it is unknown.
+// basis returns the end of a verdict's sentence: the age of the quotes behind most prices, or only a
+// full stop if the age is unknown.
 func basis(s *Situation) string {
 	if s.Prices == 0 || s.QuoteAge < 0 {
 		return "."
 	}
-	return fmt.Sprintf("; 95 %% of %s rest on quotes of at most %s.", countText(s.Prices, "price", "prices"), ageText(s.QuoteAge))
+	return fmt.Sprintf("; 95 %% of %s are based on quotes at most %s old.", countText(s.Prices, "price", "prices"), ageText(s.QuoteAge))
 }
 
 func countOf(n, all int, names []string) string {
@@ -128,7 +129,7 @@ func responding(n int) string {
 // listed is the number of names in a sentence.
 const listed = 3
 
-// list joins names. It counts those beyond the third.
+// list joins names. It replaces the names after the third by their number.
 func list(names []string) string {
 	if len(names) > listed {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:listed], ", "), len(names)-listed)
@@ -154,7 +155,7 @@ func countText(n int64, one, more string) string {
 	return humanize.Comma(n) + " " + more
 }
 
-// sentenceEnd returns the text with a full stop, or another text if it is empty.
+// sentenceEnd returns the text with a full stop. If the text is empty, it uses otherwise.
 func sentenceEnd(text, otherwise string) string {
 	if text == "" {
 		text = otherwise
@@ -162,7 +163,7 @@ func sentenceEnd(text, otherwise string) string {
 	return strings.TrimSuffix(text, ".") + "."
 }
 
-// ageText returns a duration in its largest common unit, such as "31 min".
+// ageText returns a duration in minutes, hours or days, such as "31 min".
 func ageText(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -19,12 +19,12 @@ func TestVerdictsOf_PutsTheMostImportantFirst(t *testing.T) {
 		{
 			"all is well",
 			view.Situation{Configured: 4, Prices: 23_990, QuoteAge: 12 * time.Minute, Last: ended},
-			"good All is well: all 4 providers respond; 95 % of 23,990 prices rest on quotes of at most 12 min. -> /items",
+			"good Everything works: all 4 providers respond; 95 % of 23,990 prices are based on quotes at most 12 min old. -> /items",
 		},
 		{
 			"two providers fail",
 			view.Situation{Configured: 4, Down: []string{"a", "b"}, Prices: 23_990, QuoteAge: 31 * time.Minute, Last: ended},
-			"bad 2 of 4 providers fail (a and b); 95 % of 23,990 prices rest on quotes of at most 31 min. -> /providers",
+			"bad 2 of 4 providers fail (a and b); 95 % of 23,990 prices are based on quotes at most 31 min old. -> /providers",
 		},
 		{
 			"the only provider fails and the last run failed",
@@ -36,7 +36,7 @@ func TestVerdictsOf_PutsTheMostImportantFirst(t *testing.T) {
 		{
 			"held prices do not hide good news",
 			view.Situation{Configured: 1, Prices: 1, QuoteAge: 3 * time.Hour, Last: ended, Held: 1},
-			"good All is well: the provider responds; 95 % of 1 price rest on quotes of at most 3 h. -> /items\ncalm 1 price is held until you accept or a later run confirms. -> /held",
+			"good Everything works: the provider responds; 95 % of 1 price are based on quotes at most 3 h old. -> /items\ncalm 1 price is held until you accept or a later run confirms. -> /held",
 		},
 		{"many problems", view.Situation{
 			Failing: []string{"database"}, Ledger: &view.LedgerVerification{Status: "failed", FailureCount: 2}, Configured: 5, Prices: 10, QuoteAge: 49 * time.Hour,
@@ -45,7 +45,7 @@ func TestVerdictsOf_PutsTheMostImportantFirst(t *testing.T) {
 		}, `bad The server fails its health check: database. -> /events
 bad The ledger does not verify: 2 failures. -> /ledger
 warn A response of x/m is in quarantine: half of the names. -> /providers/x
-warn More than 5 % of 10 prices rest on quotes that are older than a day. -> /items?status=stale
+warn More than 5 % of 10 prices are based on quotes older than a day. -> /items?status=stale
 warn The budget of l runs out before it renews. -> /providers
 warn Some fetches of d failed. -> /providers
 warn The last run is partial: some items or markets are missing. -> /runs/9

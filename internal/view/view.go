@@ -1,5 +1,5 @@
 // Package view reads the data for the API and the operator page: jobs, items, providers,
-// users, listings, trades, wallets and health. Its types are the JSON of the API. Amounts are
+// users, listings, trades, wallets and health. Its types define the JSON of the API. Amounts are
 // decimal numbers in the base currency. Times are RFC 3339 in UTC.
 package view
 
@@ -26,7 +26,7 @@ type Options struct {
 	Store        *db.DB
 	Gate         *admission.Gate // limits expensive reads; nil: no limit
 	Providers    []provider.Provider
-	Clients      map[string]provider.Clients // by provider; a missing one has no recorded calls
+	Clients      map[string]provider.Clients // by provider; a missing client has no recorded calls
 	Unconfigured []Unconfigured
 	ScopeAll     bool
 	PricesOnly   bool // the market, the wallet and fees are off
@@ -39,7 +39,7 @@ type Options struct {
 	Inventories  *provider.Client // pulls inventories from Steam; nil: inventories are not pulled
 	SteamHost    provider.Host
 	Scheduled    func() map[string]time.Time
-	Feed         *event.Feed     // numbers price changes; nil: one without background work
+	Feed         *event.Feed     // numbers price changes; nil: New creates a feed without background work
 	Engine       *refresh.Engine // forecasts refreshes; nil: no forecasts
 	Owner        string          // name of this process in claims
 	Version      string
@@ -126,7 +126,8 @@ func New(options Options) *Readers {
 	return all
 }
 
-// enter waits for a slot for an expensive read. The caller must call leave after the read.
+// enter waits for the admission gate before an expensive read. The caller must call leave after the
+// read.
 func (o *Options) enter(ctx context.Context, c admission.Class) (leave func(), err error) {
 	if o.Gate == nil {
 		return func() {}, nil

@@ -159,8 +159,8 @@ type WalletAccount struct {
 	WalletBalance
 }
 
-// Accounts lists the accounts of users, by user and currency, without a comparison with their
-// entries.
+// Accounts lists the accounts of users, sorted by user and currency. It does not compare them with
+// their entries.
 func (r *WalletReader) Accounts(ctx context.Context, after string, limit int) (Page[WalletAccount], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {

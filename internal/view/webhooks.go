@@ -8,7 +8,7 @@ import (
 	"assay/internal/webhook"
 )
 
-// Webhook is an address that gets events. It never shows a secret.
+// Webhook is an address that receives events. It does not contain the secret.
 type Webhook struct {
 	ID             string        `json:"id"`
 	URL            string        `json:"url"`
@@ -30,7 +30,7 @@ type Webhook struct {
 	CreatedAt      time.Time     `json:"createdAt"`
 }
 
-// WebhookAlert are the limits of price alerts.
+// WebhookAlert holds the limits of price alerts.
 type WebhookAlert struct {
 	Change money.Micro `json:"change"`
 	Hours  int64       `json:"hours"`
@@ -44,7 +44,7 @@ type NewWebhook struct {
 	Secret string `json:"secret"`
 }
 
-// WebhookOf returns a webhook for clients.
+// WebhookOf converts a webhook to the type that the API returns.
 func WebhookOf(h *webhook.Webhook) Webhook {
 	out := Webhook{
 		ID: id(h.ID), URL: h.URL, Format: string(h.Format), Events: h.Filter.Events, Items: h.Filter.Items, Users: h.Filter.Users,
@@ -77,7 +77,7 @@ type WebhookAttempt struct {
 	Error      *string `json:"error"`
 }
 
-// WebhookAttemptOf returns an outcome for clients.
+// WebhookAttemptOf converts an outcome to the type that the API returns.
 func WebhookAttemptOf(o webhook.Outcome) WebhookAttempt {
 	return WebhookAttempt{o.Error == "", o.Status, milliseconds(o.Duration), text(o.Error)}
 }

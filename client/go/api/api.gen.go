@@ -6533,7 +6533,7 @@ type GetInventoryUserIdParams struct {
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 
 	// Cursor nextCursor of the previous page.
@@ -6566,7 +6566,7 @@ type GetInventoryUserIdValuesParams struct {
 	// To Only days that began before this time. Default: now.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 
 	// Cursor nextCursor of the previous page.
@@ -6739,7 +6739,7 @@ type PostMarketPricesRefresh200JSONResponseBody struct {
 
 // GetPricesChangesParams defines parameters for GetPricesChanges.
 type GetPricesChangesParams struct {
-	// Since Number of the last change that the client has: next of the previous page, or the number that a snapshot names.
+	// Since Number of the last change that the client has: next of the previous page, or the change number of a snapshot.
 	Since *int64 `form:"since,omitempty" json:"since,omitempty"`
 
 	// Wait Seconds to wait for a change if there is none yet.
@@ -6751,7 +6751,7 @@ type GetPricesChangesParams struct {
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
@@ -6793,7 +6793,7 @@ type GetPricesItemsParams struct {
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 
 	// Cursor nextCursor of the previous page.
@@ -6814,7 +6814,7 @@ type GetPricesItemsParamsSort string
 
 // GetPricesItemsNameParams defines parameters for GetPricesItemsName.
 type GetPricesItemsNameParams struct {
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 
 	// Name Market hash name. If it is present, the segment in the path is ignored and may be empty.
@@ -6838,7 +6838,7 @@ type GetPricesItemsNameAtParams struct {
 	// Explain Add the explanation of the price, with the quotes, rates and levels of that time.
 	Explain *GetPricesItemsNameAtParamsExplain `form:"explain,omitempty" json:"explain,omitempty"`
 
-	// Currency Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market.
+	// Currency Currency of all amounts. Points are converted at the exchange rates of their time, candles at the current rates. The response contains the rates. Default: the base currency, or the currency of the market.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 
 	// Name Market hash name. If it is present, the segment in the path is ignored and may be empty.
@@ -6859,7 +6859,7 @@ type GetPricesItemsNameAtParamsPhase string
 
 // GetPricesItemsNameFiguresParams defines parameters for GetPricesItemsNameFigures.
 type GetPricesItemsNameFiguresParams struct {
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 
 	// Name Market hash name. If it is present, the segment in the path is ignored and may be empty.
@@ -6886,10 +6886,10 @@ type GetPricesItemsNameHistoryParams struct {
 	// Phase Phase of a Doppler-like finish.
 	Phase *GetPricesItemsNameHistoryParamsPhase `form:"phase,omitempty" json:"phase,omitempty"`
 
-	// From Start of the part of the history. Default: the first price.
+	// From Start of the period. Default: the first price.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To End of the part of the history, exclusive. Default: now.
+	// To End of the period, exclusive. Default: now.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
 	// Interval Length of a candle. Default: points instead of candles.
@@ -6898,7 +6898,7 @@ type GetPricesItemsNameHistoryParams struct {
 	// Market The quotes of this market instead of the price: provider/market, such as skinport/skinport.
 	Market *string `form:"market,omitempty" json:"market,omitempty"`
 
-	// Currency Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market.
+	// Currency Currency of all amounts. Points are converted at the exchange rates of their time, candles at the current rates. The response contains the rates. Default: the base currency, or the currency of the market.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 
 	// Cursor nextCursor of the previous page.
@@ -6919,13 +6919,13 @@ type PostPricesLookupParams struct {
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
 // PostPricesQuotesParams defines parameters for PostPricesQuotes.
 type PostPricesQuotesParams struct {
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
@@ -6937,7 +6937,7 @@ type GetPricesSnapshotJsonParams struct {
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
@@ -6949,7 +6949,7 @@ type GetPricesSnapshotNdjsonParams struct {
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
@@ -6958,7 +6958,7 @@ type GetPricesSnapshotManifestParams struct {
 	// AppId Steam app ID of the game. Default: all games.
 	AppId *int64 `form:"appId,omitempty" json:"appId,omitempty"`
 
-	// Currency Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices.
+	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
 	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 

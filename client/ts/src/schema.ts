@@ -5896,7 +5896,7 @@ export interface operations {
                 appId?: number;
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
@@ -5964,7 +5964,7 @@ export interface operations {
                 from?: string;
                 /** @description Only days that began before this time. Default: now. */
                 to?: string;
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
@@ -6798,7 +6798,7 @@ export interface operations {
     getPricesChanges: {
         parameters: {
             query?: {
-                /** @description Number of the last change that the client has: next of the previous page, or the number that a snapshot names. */
+                /** @description Number of the last change that the client has: next of the previous page, or the change number of a snapshot. */
                 since?: number;
                 /** @description Seconds to wait for a change if there is none yet. */
                 wait?: number;
@@ -6806,7 +6806,7 @@ export interface operations {
                 limit?: number;
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
             };
             header?: never;
@@ -6853,7 +6853,7 @@ export interface operations {
                 sort?: "name" | "price" | "-price" | "status" | "-status" | "changed" | "-changed" | "dayChange" | "-dayChange";
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
@@ -6880,7 +6880,7 @@ export interface operations {
     getPricesItemsName: {
         parameters: {
             query?: {
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
                 /** @description Market hash name. If it is present, the segment in the path is ignored and may be empty. */
                 name?: string;
@@ -6916,7 +6916,7 @@ export interface operations {
                 time?: string;
                 /** @description Add the explanation of the price, with the quotes, rates and levels of that time. */
                 explain?: "0" | "1" | "true" | "false";
-                /** @description Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market. */
+                /** @description Currency of all amounts. Points are converted at the exchange rates of their time, candles at the current rates. The response contains the rates. Default: the base currency, or the currency of the market. */
                 currency?: string;
                 /** @description Market hash name. If it is present, the segment in the path is ignored and may be empty. */
                 name?: string;
@@ -6948,7 +6948,7 @@ export interface operations {
     getPricesItemsNameFigures: {
         parameters: {
             query?: {
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
                 /** @description Market hash name. If it is present, the segment in the path is ignored and may be empty. */
                 name?: string;
@@ -6986,15 +6986,15 @@ export interface operations {
                 appId?: number;
                 /** @description Phase of a Doppler-like finish. */
                 phase?: "" | "Phase 1" | "Phase 2" | "Phase 3" | "Phase 4" | "Ruby" | "Sapphire" | "Black Pearl" | "Emerald";
-                /** @description Start of the part of the history. Default: the first price. */
+                /** @description Start of the period. Default: the first price. */
                 from?: string;
-                /** @description End of the part of the history, exclusive. Default: now. */
+                /** @description End of the period, exclusive. Default: now. */
                 to?: string;
                 /** @description Length of a candle. Default: points instead of candles. */
                 interval?: "5m" | "1h" | "1d";
                 /** @description The quotes of this market instead of the price: provider/market, such as skinport/skinport. */
                 market?: string;
-                /** @description Currency of all amounts. Points are converted by the exchange rates of their time, candles by those in force. The response names the rates. Default: the currency of all prices, or of the market. */
+                /** @description Currency of all amounts. Points are converted at the exchange rates of their time, candles at the current rates. The response contains the rates. Default: the base currency, or the currency of the market. */
                 currency?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
@@ -7026,7 +7026,7 @@ export interface operations {
             query?: {
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
             };
             header?: never;
@@ -7053,7 +7053,7 @@ export interface operations {
     postPricesQuotes: {
         parameters: {
             query?: {
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
             };
             header?: never;
@@ -7084,7 +7084,7 @@ export interface operations {
                 appId?: number;
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
             };
             header?: never;
@@ -7111,7 +7111,7 @@ export interface operations {
                 appId?: number;
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
             };
             header?: never;
@@ -7136,7 +7136,7 @@ export interface operations {
             query?: {
                 /** @description Steam app ID of the game. Default: all games. */
                 appId?: number;
-                /** @description Currency of all amounts, converted by the exchange rates in force, which the response names. Default: the currency of all prices. */
+                /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
             };
             header?: never;

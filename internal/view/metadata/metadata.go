@@ -1,6 +1,6 @@
 // Package metadata reads descriptions of items from a file of the operator: type, rarity,
 // wear, collection and the address of an image. The content is kept in memory and does not
-// change. A file with a fault is refused as a whole.
+// change. If one item is invalid, the whole file is rejected.
 package metadata
 
 import (
@@ -39,11 +39,11 @@ type Description struct {
 	ImageURL   string `json:"imageUrl,omitempty"`
 }
 
-// Items are the items of a file by their keys. The nil Items are empty.
+// Items maps the keys of items to their descriptions. A nil Items is empty.
 type Items map[catalog.Key]*Description
 
-// Of returns the description of an item, or nil. A phase without its own description has that
-// of the name without a phase.
+// Of returns the description of an item, or nil. If the phase has no description, Of returns the
+// description of the name without a phase.
 func (i Items) Of(key catalog.Key) *Description {
 	if item := i[key]; item != nil || key.Phase == "" {
 		return item
@@ -52,8 +52,8 @@ func (i Items) Of(key catalog.Key) *Description {
 	return i[key]
 }
 
-// Load reads a file: a JSON array of objects, or one object after another (NDJSON). Without a
-// path it returns nil. An error names the line of the faulty item.
+// Load reads a file: a JSON array of objects, or one object after another (NDJSON). If path is
+// empty, it returns nil. An error contains the line of the invalid item.
 func Load(path string) (Items, error) {
 	if path == "" {
 		return nil, nil
@@ -62,7 +62,7 @@ func Load(path string) (Items, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	r := newReader(f)
 	if err := r.read(); err != nil {
 		line, lineErr := lineAt(f, r.start)
@@ -140,7 +140,7 @@ func (r *reader) end() error {
 	return nil
 }
 
-// plain returns the reason of a syntax error without offsets, which the line replaces.
+// plain returns the reason of a syntax error without offsets, because Load adds the line.
 func plain(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -227,7 +227,7 @@ func first(err error) error {
 	return errors.New("the item " + field.Detail)
 }
 
-// lineAt returns the number of the line at an offset. Blank lines before an item belong to it.
+// lineAt returns the line number of the first item at or after an offset.
 func lineAt(f *os.File, offset int64) (int, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return 0, err

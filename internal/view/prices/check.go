@@ -11,7 +11,7 @@ import (
 	"assay/internal/db"
 )
 
-// checkTimeout limits the query for the versions.
+// checkTimeout is the timeout of a version query.
 const checkTimeout = 10 * time.Second
 
 // versionCheck reads the versions of all buckets. It coalesces callers: one query serves all
@@ -94,8 +94,8 @@ func (c *versionCheck) begin() *round {
 	return r
 }
 
-// query reads the sum of all versions. The sum only grows. Only if it has changed, query reads
-// the versions of the buckets.
+// query reads the sum of all versions, which never decreases. If the sum has changed, query also
+// reads the version of each bucket.
 func (c *versionCheck) query(ctx context.Context) (*[catalog.Buckets]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 type contents struct {
 	version int64  // the bucket's version before the read, so the rows may be newer
 	names   string // concatenated
-	items   []item // sorted by compare
+	items   []item // sorted by name, app and phase
 	partial bool   // some items did not fit
 }
 

@@ -56,7 +56,7 @@ const (
 	ByPrice
 	ByStatus // with the Filter's StaleBefore
 	ByChange // time of the last price change
-	ByMove   // relative change since Filter.Moves.Since; unknown ones are lowest
+	ByMove   // relative change since Filter.Moves.Since; unknown changes are lowest
 )
 
 // Place is the position of an item in an order.
@@ -110,7 +110,7 @@ func Current(price money.Micro, status pricing.Status, checked, staleBefore time
 }
 
 // List returns up to limit items with a price that match the filter, in the given order. It
-// starts after the place after, or at the beginning if after is nil. The result is never older
+// starts after the given place, or at the beginning if after is nil. The result is never older
 // than the last commit before the call.
 func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limit int) ([]Entry, error) {
 	first := &selection{order: o, limit: limit, filter: f.forItems()}
@@ -122,7 +122,7 @@ func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limi
 	return first.entries(), err
 }
 
-// Counts are the numbers of items with a price.
+// Counts holds the numbers of items with a price.
 type Counts struct {
 	ByStatus [pricing.NoPrice + 1]int64
 	Held     int64
@@ -146,20 +146,20 @@ func (t *Table) Count(ctx context.Context, staleBefore time.Time) (Counts, error
 func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *item)) error {
 	versions, err := t.versions.latest(ctx)
 	if err != nil {
-		return fmt.Errorf("versions of prices: %w", err)
+		return fmt.Errorf("read price versions: %w", err)
 	}
 	for n := range t.buckets {
 		c := t.buckets[n].now.Load()
 		if c == nil || c.version < versions[n] {
 			if c, err = t.read(ctx, n, versions[n]); err != nil {
-				return fmt.Errorf("prices of a bucket: %w", err)
+				return fmt.Errorf("read prices of a bucket: %w", err)
 			}
 		}
 		names, items := c.names, c.items
 		if c.partial {
 			var b contentsBuilder
 			if err := BucketPrices(ctx, t.store, n, math.MaxInt32, b.add); err != nil {
-				return fmt.Errorf("prices of a bucket: %w", err)
+				return fmt.Errorf("read prices of a bucket: %w", err)
 			}
 			names, items = b.build()
 		}
@@ -191,7 +191,7 @@ func (f *itemFilter) passes(names string, i *item) bool {
 	return f.Words.in(i.name(names), &f.lower)
 }
 
-// current is Current for a packed item.
+// current is like Current, for a cached item.
 func (i *item) current(staleBefore int64) pricing.Status {
 	if i.status < pricing.Stale && i.checked < staleBefore {
 		return pricing.Stale
@@ -199,7 +199,8 @@ func (i *item) current(staleBefore int64) pricing.Status {
 	return i.status
 }
 
-// selection keeps the first items of an order. It is a heap with the last of them at the root.
+// selection keeps the first limit items of an order. It is a heap with the last of these items at
+// the root.
 type selection struct {
 	order     Order
 	limit     int
@@ -240,7 +241,7 @@ func (s *selection) add(bucket int, names string, i *item) {
 	}
 }
 
-// value returns the Value of PlaceOf for a packed item.
+// value returns the same sort value as PlaceOf, for a cached item.
 func (i *item) value(by Value, stale int64, move *money.Micro) int64 {
 	switch by {
 	case ByPrice:
@@ -283,7 +284,7 @@ func (s *selection) Push(x any) { s.best = append(s.best, x.(candidate)) } //nol
 
 func (s *selection) Pop() any { return nil } // never called
 
-// Words are words that a name must contain, at any position and ignoring ASCII case.
+// Words lists words that a name must contain, at any position and ignoring ASCII case.
 type Words [][]byte
 
 // MaxWords is the maximum number of words in a search.

@@ -8,11 +8,11 @@ import (
 	"assay/internal/money"
 )
 
-// Moves are prices at an earlier time, from which relative changes are computed.
+// Moves holds prices at an earlier time. Relative changes are computed from them.
 type Moves struct {
 	Since time.Time
 	// Before holds the prices at Since of items whose price changed afterwards, by item ID.
-	// The price 0 is unknown.
+	// A price of 0 means unknown.
 	Before map[int64]money.Micro
 }
 
@@ -41,8 +41,8 @@ func (m *Moves) of(id int64, i *item) *money.Micro {
 	return &move
 }
 
-// moveValue is a sort key of a relative change. It is at least 0, because a price falls by its
-// whole amount at most. An unknown change is 0.
+// moveValue returns the sort key of a relative change. It is 0 for an unknown change, and positive
+// otherwise, because a price cannot fall by more than 100 %.
 func moveValue(move *money.Micro) int64 {
 	const most = 1 << 62
 	if move == nil {

@@ -24,7 +24,7 @@ type Price struct {
 	SoonestAt time.Time // next attempt of a queued item if it is queued again
 }
 
-// Figures are figures of the last estimate. They are zero if there was no estimate or no
+// Figures holds figures of the last estimate. They are zero if there was no estimate or no
 // usable quote.
 type Figures struct {
 	Interval    pricing.Interval // around the consensus

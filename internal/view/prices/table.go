@@ -50,7 +50,7 @@ func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p
 	}
 	versions, err := t.versions.latest(ctx)
 	if err != nil {
-		return fmt.Errorf("versions of prices: %w", err)
+		return fmt.Errorf("read price versions: %w", err)
 	}
 	var others []int
 	for i, key := range keys {
@@ -58,7 +58,7 @@ func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p
 		c := t.buckets[n].now.Load()
 		if c == nil || c.version < versions[n] {
 			if c, err = t.read(ctx, n, versions[n]); err != nil {
-				return fmt.Errorf("prices of a bucket: %w", err)
+				return fmt.Errorf("read prices of a bucket: %w", err)
 			}
 		}
 		if p, ok := c.find(key); ok {
@@ -70,7 +70,8 @@ func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p
 	return t.lookUp(ctx, keys, others, fn)
 }
 
-// read loads a bucket that has the given version or a newer one.
+// read returns the contents of a bucket with the given version or a newer one. It loads them if
+// necessary.
 func (t *Table) read(ctx context.Context, n int, version int64) (*contents, error) {
 	b := &t.buckets[n]
 	b.reading.Lock()
@@ -86,7 +87,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	next := &contents{version: version, partial: true}
 	if room > 0 {
 		var b contentsBuilder
-		// One item more than fits shows that the bucket is too large.
+		// Read one item more than fits, to detect a bucket that is too large.
 		if err := BucketPrices(ctx, t.store, n, room+1, b.add); err != nil {
 			return nil, err
 		}
@@ -110,7 +111,7 @@ func (t *Table) lookUp(ctx context.Context, keys []catalog.Key, places []int, fn
 	for app, names := range byApp {
 		var err error
 		if found[app], err = Prices(ctx, t.store, app, names); err != nil {
-			return fmt.Errorf("prices by name: %w", err)
+			return fmt.Errorf("read prices by name: %w", err)
 		}
 	}
 	for _, i := range places {

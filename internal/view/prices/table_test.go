@@ -357,7 +357,7 @@ func TestLookup_ReloadsOnlyChangedBuckets(t *testing.T) {
 	if want == nil {
 		t.Fatal("loading a bucket succeeded, want an error")
 	}
-	if err := look(); err == nil || err.Error() != "prices of a bucket: "+want.Error() {
+	if err := look(); err == nil || err.Error() != "read prices of a bucket: "+want.Error() {
 		t.Errorf("got error %v, want %v", err, want)
 	}
 	rename("gone", "item")

@@ -5,20 +5,21 @@ import (
 	"slices"
 )
 
-// maxKept is the minimum number of traders in a list, which holds up to twice as many. The
-// difference is the number of traders that can leave the list before it must be rebuilt.
+// maxKept is the number of traders that a list keeps when it drops the others. It drops them when
+// it exceeds twice this number. maxKept exceeds Ranks, so that traders can leave the list before
+// it must be rebuilt.
 const maxKept = 5 * Ranks
 
 // list holds the top traders by one figure.
 type list struct {
 	figure func(*Trader) int64
 	top    []Trader
-	// floor is the last trader that stayed when others were dropped. Traders not on the list
-	// rank below it. A nil floor means that all traders are on the list.
+	// floor is the lowest trader that was kept when others were dropped. Traders that are not on
+	// the list rank below it. A nil floor means that all traders are on the list.
 	floor *Trader
 }
 
-// figures returns the figures that rank traders.
+// figures returns the functions that compute the ranking figures, by name.
 func figures() map[string]func(t *Trader) int64 {
 	return map[string]func(t *Trader) int64{
 		"volume":         func(t *Trader) int64 { return t.Ranked },

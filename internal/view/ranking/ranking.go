@@ -23,7 +23,7 @@ const (
 	mostIdle    = 10 * time.Second // maximum pause after a check
 	patience    = 5 * time.Minute  // timeout of one update
 	firstWait   = 10 * time.Second // how long a request waits for the first update
-	mostChanged = 5_000            // number of users; with more changes all lists are rebuilt
+	mostChanged = 5_000            // maximum number of changed users; if there are more, all lists are rebuilt
 )
 
 // Options configure a Ranking.
@@ -56,8 +56,8 @@ type made struct {
 // New returns an empty Ranking. Refresh and Run fill it.
 func New(o Options) *Ranking { return &Ranking{o: o, each: eachTrader, first: make(chan struct{})} }
 
-// Top returns the first ranks of a list and their time. The caller must not change the ranks.
-// Top waits up to firstWait for the first update, then returns a fault.Unavailable.
+// Top returns the first ranks of a list and the time of the update. The caller must not change
+// the ranks. Top waits up to firstWait for the first update, then returns a fault.Unavailable.
 func (r *Ranking) Top(ctx context.Context, key Key) (top []Trader, asOf time.Time, err error) {
 	if r.last.Load() == nil {
 		timer := time.NewTimer(firstWait)
@@ -117,7 +117,7 @@ func (r *Ranking) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// next computes the next result, from only the changed users if possible.
+// next computes the next result. If possible, it reads only the changed users.
 func (r *Ranking) next(ctx context.Context) (*made, error) {
 	now, last := r.o.Now(), r.last.Load()
 	versions, err := traderVersions(ctx, r.o.Store) // read before the figures, so that a later change is not missed

@@ -8,8 +8,9 @@ import (
 	"assay/internal/market"
 )
 
-// TraderVersions counts changes of traders' figures in slots. A transaction that changes a
-// slot locks it until the commit, so a version includes all changes before it.
+// TraderVersions holds the versions of the slots of traders. Each change of a trader's figures
+// increments the version of the trader's slot and locks the slot until the commit. A version
+// therefore includes all earlier changes.
 type TraderVersions [market.TraderSlots]int64
 
 // traderVersions returns the current versions.
@@ -48,7 +49,7 @@ func changedTraders(ctx context.Context, s *db.DB, since TraderVersions, limit i
 		slots.Params(s.Dialect, limit)...)
 }
 
-// Trader is the trading volume of a user within a period.
+// Trader holds the trading figures of a user within a period.
 type Trader struct {
 	Key, Trades, Reversed, Others int64
 	Volume, Ranked                int64 // in millionths of the base currency
@@ -65,7 +66,7 @@ SELECT user_key, CAST(sum(trades) AS bigint), CAST(sum(reversed) AS bigint), cou
 FROM `
 	traderPairs = `
 (SELECT p.user_key, p.other_key, sum(p.trades) AS trades, sum(p.reversed) AS reversed, sum(p.volume) AS volume, sum(p.ranked) AS ranked FROM `
-	// A trade also counts for the other user if one of them was deleted.
+	// If one user of a trade was deleted, the trade still counts for the other user.
 	traderGroups = ` GROUP BY user_key HAVING sum(trades) > 0 AND user_key NOT IN (SELECT id FROM platform_user WHERE deleted_at <> 0)`
 
 	tradersEver   = traderSums + `trader_pair WHERE day = 0` + traderGroups
