@@ -11,8 +11,8 @@ import (
 	"assay/internal/refresh"
 )
 
-// A name missing from the newest response keeps its last amounts, which clients can see. The
-// reason must not contradict them.
+// A name that is missing from the newest response keeps its last amounts. Clients can see these
+// amounts, so the reason must not contradict them.
 func TestWhy_ExplainsMissingQuoteWithStoredAmounts(t *testing.T) {
 	e := &explainer{}
 	for _, tt := range []struct {
