@@ -72,7 +72,7 @@ func TestTexts_EveryPropertyHasAnExample(t *testing.T) {
 // TestTexts_StatesHaveEnumerations checks that string properties with names such as state or
 // kind are enumerations.
 func TestTexts_StatesHaveEnumerations(t *testing.T) {
-	free := []string{ // texts for people, or of the operator
+	free := []string{ // texts for people, or texts from the operator
 		"Checked.reason", "FeeMismatch.reason", "Unconfigured.reason", "Description.type",
 	}
 	closed := []string{"kind", "state", "stage", "status", "reason", "code", "method", "basis", "breaker", "type", "period", "shape", "why", "rounding", "check"}
