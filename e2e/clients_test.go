@@ -74,7 +74,7 @@ func TestClients_UseServedDocument(t *testing.T) {
 	})
 }
 
-// missing skips a test because a tool is not installed. In CI it fails instead.
+// missing skips a test because a tool is not installed. In CI it fails the test instead.
 func missing(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -261,7 +261,7 @@ func isValidOpenAPI(t *testing.T, document []byte) {
 			t.Fatal(err)
 		}
 		if err := schema.Validate(value); (err == nil) != valid {
-			t.Errorf("checkpoint: got valid %[2]v, want %[1]v", valid, err)
+			t.Errorf("document: got error %[2]v, want it valid: %[1]v", valid, err)
 		}
 	}
 }

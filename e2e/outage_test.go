@@ -78,8 +78,7 @@ func (c *cluster) back() time.Duration {
 	return time.Since(began)
 }
 
-// mostBack returns the time limit for recovery after an outage. On an idle machine it takes 5
-// s.
+// mostBack returns the time limit for recovery after an outage: 5 s on an idle machine.
 func mostBack() time.Duration {
 	if randtest.Long() {
 		return 5 * time.Second
@@ -92,7 +91,7 @@ func (c *cluster) stopAll() {
 	c.t.Helper()
 	for _, s := range c.servers {
 		if took, err := s.stop(); err != nil || took > mostStop {
-			c.t.Errorf("stop during the outage: got error %v after %v, want none in time", err, took)
+			c.t.Errorf("stop after the outage: got error %v after %v, want none within %v", err, took, mostStop)
 		}
 	}
 }
@@ -168,9 +167,9 @@ func endSessions(t *testing.T, url string) (n int) {
 	return n
 }
 
-// TestPostgres_CommitsSurviveLostConnections closes connections exactly at a COMMIT, during
-// runs and pushes. It alternates between closing before the database receives it and closing
-// before the response. It does this two hundred times, or ten times in short mode.
+// TestPostgres_CommitsSurviveLostConnections closes connections exactly at a COMMIT, during runs
+// and pushes. It closes them alternately before the database receives the COMMIT and before the
+// response. It does this two hundred times, or ten times in short mode.
 func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
@@ -202,7 +201,7 @@ func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 	pushes := 0
 	for left() {
 		c.begin()
-		// A push that returned an error may have succeeded. Send it again.
+		// A push that returned an error may have succeeded, so the test sends it again.
 		items := make([]asset, 100)
 		for i := range items {
 			items[i] = asset{AssetID: fmt.Sprintf("0-%d", i), MarketHashName: names[r.IntN(len(names))]}

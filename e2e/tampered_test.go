@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// alter changes the database directly. It fails unless each query changes a row.
+// alter changes the database directly. It fails the test unless each query changes a row.
 func (s *server) alter(queries ...string) {
 	s.t.Helper()
 	db := s.open()
@@ -21,7 +21,7 @@ func (s *server) alter(queries ...string) {
 	}
 }
 
-// wantResponse fails unless a response has the given status and code.
+// wantResponse fails the test unless a response has the given status and code.
 func wantResponse(t *testing.T, what string, wantStatus int, wantCode string, status int, response []byte, err error) {
 	t.Helper()
 	var p struct{ Code string }

@@ -50,7 +50,7 @@ func (s *server) command(code int, args ...string) (stdout, stderr string) {
 	if e := cmd.Run(); e != nil {
 		exit, ok := errors.AsType[*exec.ExitError](e)
 		if !ok {
-			s.t.Fatalf("cannot run assay verify: %v", e)
+			s.t.Fatalf("cannot run assay: %v", e)
 		}
 		got = exit.ExitCode()
 	}
