@@ -121,7 +121,7 @@ func (f *follower) apply(path string, body []byte) {
 		Next string
 	}
 	if err := json.Unmarshal(body, &page); err != nil {
-		f.t.Errorf("%s: %v", path, err)
+		f.t.Errorf("%s: got error %v, want a page of changes", path, err)
 		return
 	}
 	f.mu.Lock()

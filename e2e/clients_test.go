@@ -123,7 +123,7 @@ func runIn(t *testing.T, dir string, input []byte, name string, args ...string) 
 	cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", filepath.Base(name), args, err, out[:min(len(out), 8000)])
+		t.Fatalf("%s %v: got error %v, want success\n%s", filepath.Base(name), args, err, out[:min(len(out), 8000)])
 	}
 	return string(out)
 }

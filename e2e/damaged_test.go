@@ -233,7 +233,7 @@ func (x *torn) checkDamaged(content []byte) (started, ok bool) {
 		req.Header.Set("Authorization", "Bearer "+s.secret("ADMIN_API_TOKEN"))
 		resp, err := client.Do(req)
 		if err != nil {
-			x.t.Errorf("%s: %v", path, err)
+			x.t.Errorf("%s: got error %v, want a response", path, err)
 			continue
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)

@@ -106,7 +106,7 @@ func checkInvariants(t *testing.T, db *sql.DB) {
 	for what, query := range held {
 		found, err := tryRows(db, query)
 		if err != nil {
-			t.Errorf("query for %s: %v", what, err)
+			t.Errorf("query for %s: got error %v, want none", what, err)
 		}
 		if len(found) > 0 {
 			t.Errorf("got %d rows, want none: %s, first: %s", len(found), what, found[0])

@@ -90,7 +90,7 @@ func amount(t *testing.T, text string, unit int64) *big.Rat {
 	}
 	v, ok := new(big.Rat).SetString(text)
 	if !ok {
-		t.Fatalf("%q is not a number", text)
+		t.Fatalf("got %q, want a number", text)
 	}
 	v = rounded(v.Quo(v, big.NewRat(unit, 1)))
 	if v.Sign() <= 0 || v.Cmp(big.NewRat(10_000_000, 1)) > 0 {

@@ -46,7 +46,7 @@ func (s *server) unavailable() {
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			s.t.Errorf("%s %s: %v", r.method, r.path, err)
+			s.t.Errorf("%s %s: got error %v, want a response", r.method, r.path, err)
 			continue
 		}
 		_ = resp.Body.Close()
@@ -257,7 +257,7 @@ func TestPostgres_RecoversFromMissingConnections(t *testing.T) {
 	for u := range randtest.Count(40, 400) { // many more users than connections
 		pushing.Go(func() {
 			if _, _, err := c.pushInsisting(c.secret("PLATFORM_API_TOKEN"), fmt.Sprintf("more%d", u), slices.Clone(names[:50])); err != nil {
-				t.Errorf("push %d: %v", u, err)
+				t.Errorf("push %d: got error %v, want none", u, err)
 			}
 		})
 	}
@@ -278,7 +278,7 @@ func takeConnections(t *testing.T, url string, all int) (held []*pgx.Conn) {
 			continue
 		}
 		if time.Since(began) > patience {
-			t.Fatalf("the test opened only %d connections: %v", len(held), err)
+			t.Fatalf("got %d connections, want %d: %v", len(held), all, err)
 		}
 		const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'held'`
 		if _, err := held[0].Exec(ctx, end); err != nil {

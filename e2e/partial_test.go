@@ -70,7 +70,7 @@ func testPartialOutage(t *testing.T, on engine) {
 		t.Helper()
 		out, _ := s.command(code, append([]string{"refresh", "--wait", "--json"}, args...)...)
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
-			t.Fatalf("decode the status: %v: %s", err, out)
+			t.Fatalf("status: got error %v, want JSON: %s", err, out)
 		}
 		return r
 	}
@@ -127,7 +127,7 @@ func watchRequestCount(s *server) (stop func()) {
 			var now status
 			if err := s.tryGet("/api/market-prices/status", &now); err == nil {
 				if now.Status.JobID == last.Status.JobID && now.Usage.RequestCount < last.Usage.RequestCount {
-					s.t.Errorf("run %s: the request count fell from %d to %d", now.Status.JobID, last.Usage.RequestCount, now.Usage.RequestCount)
+					s.t.Errorf("run %s: the request count fell from %d to %d, want no decrease", now.Status.JobID, last.Usage.RequestCount, now.Usage.RequestCount)
 				}
 				last = now
 			}

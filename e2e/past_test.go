@@ -85,7 +85,7 @@ func (m *markets) comparePast(t *testing.T, s *server, r *rand.Rand, past []*pas
 	t.Logf("%d moments compared in %s: %v", moments, time.Since(began).Round(time.Millisecond), seen)
 	for _, what := range []string{"majority", "held", "released", "earlier released", "takenAtOnce", "suspect"} {
 		if seen[what] == 0 {
-			t.Errorf("the moments have no price with %s: %v", what, seen)
+			t.Errorf("got no price with %s, want one: %v", what, seen)
 		}
 	}
 }

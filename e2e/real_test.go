@@ -97,7 +97,7 @@ func testRecorded(t *testing.T, on engine, r recording) {
 
 	// Continue with the next recorded date of the weekly market.
 	if _, err := s.stop(); err != nil {
-		t.Fatalf("stop: %v", err)
+		t.Fatalf("stop: got error %v, want none", err)
 	}
 	next := readWorld(t, dir, second, r.files...)
 	next.lists(t, config, second)

@@ -13,7 +13,7 @@ func (s *server) alter(queries ...string) {
 	for _, query := range queries {
 		done, err := db.ExecContext(s.t.Context(), query)
 		if err != nil {
-			s.t.Fatalf("statement %s: %v", query, err)
+			s.t.Fatalf("statement %s: got error %v, want none", query, err)
 		}
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
 			s.t.Fatalf("statement %s changed no row, want one (error %v)", query, err)

@@ -99,7 +99,7 @@ func generateClient(t *testing.T, made, stored, program string, args ...string) 
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", program, err, out)
+		t.Fatalf("%s: got error %v, want success\n%s", program, err, out)
 	}
 	want, err := os.ReadFile(made)
 	if err != nil {

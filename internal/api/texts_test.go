@@ -60,7 +60,7 @@ func TestTexts_EveryPropertyHasAnExample(t *testing.T) {
 				continue
 			}
 			if err := d.Check(examples[0], "components", "schemas", name, "properties", property); err != nil && examples[0] != nil {
-				t.Errorf("the example of %s.%s: %v", name, property, err)
+				t.Errorf("example of %s.%s: got error %v, want a valid example", name, property, err)
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func TestStream_ManyClientsCauseFewReads(t *testing.T) {
 				got[i] = text + got[i]
 			}
 			if err != nil {
-				t.Errorf("client %d: %v", i, err)
+				t.Errorf("client %d: got error %v, want none", i, err)
 			}
 		})
 	}
