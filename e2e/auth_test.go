@@ -55,7 +55,7 @@ var mayUse = []struct {
 // presented is a way to present a credential.
 type presented struct {
 	name, header, value string
-	role                string // role of the credential; "": it is wrong
+	role                string // role of the credential; "" for a wrong one
 }
 
 func TestAuth_APIRoutesCheckRoles(t *testing.T) {
@@ -127,7 +127,7 @@ func credentialCases(s *server) []presented {
 	return ways
 }
 
-// mustRespond returns the expected response to a role.
+// mustRespond returns the expected status and problem code for a role.
 func mustRespond(roles []string, role string) (status int, code string) {
 	switch {
 	case role == admin, slices.Contains(roles, anonymous), slices.Contains(roles, role):
@@ -171,7 +171,7 @@ func (s *server) present(method, path string, way presented, from string) (int, 
 	return resp.StatusCode, string(code[1])
 }
 
-// readBody reads the body of a response. Of a stream, which does not end, it reads the start.
+// readBody reads the body of a response. A stream does not end, so it reads only the start of a stream.
 func readBody(t *testing.T, resp *http.Response) []byte {
 	t.Helper()
 	stream := resp.Header.Get("Content-Type") == "text/event-stream"
@@ -185,8 +185,8 @@ func readBody(t *testing.T, resp *http.Response) []byte {
 	return body
 }
 
-// publicPages and adminPages list the pages that need no session, or one of an administrator.
-// Every other page needs a session, and every other form one of an administrator.
+// publicPages need no session, and adminPages need the session of an administrator. Every other
+// page needs any session. Every other form needs the session of an administrator.
 var (
 	publicPages = []string{
 		"GET /static/{file...}", "GET /help", "GET /help/{$}", "GET /help/{file...}", "GET /llms.txt", "GET /sign-in", "POST /sign-in",
@@ -206,7 +206,7 @@ func pageRole(route string) string {
 	}
 }
 
-// pages returns the routes of all pages and forms, from the source.
+// pages returns the routes of all pages and forms. It reads them from the source code.
 func pages(t *testing.T) (routes []string) {
 	t.Helper()
 	for file, pattern := range map[string]string{"web.go": `mux\.HandleFunc\("([^"]+)"`, "routes.go": `\{"((?:GET|POST) [^"]+)", `} {
@@ -246,7 +246,7 @@ func testPage(t *testing.T, on engine) {
 			}
 			status, location := s.visit(browser, method, example(path))
 			signIn := status == http.StatusSeeOther && strings.HasPrefix(location, "/sign-in") ||
-				route == "GET /stream" && status == http.StatusUnauthorized // no page: a script reads it
+				route == "GET /stream" && status == http.StatusUnauthorized // not a page: a script reads the stream
 			signedIn := who == market || who == admin
 			switch {
 			case role == anonymous:

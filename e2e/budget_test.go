@@ -50,7 +50,7 @@ func (on engine) stores(t *testing.T, n int) []*db.DB {
 	return all
 }
 
-// clients returns one client of the host per process, with the given maximum waits.
+// clients returns one client of the host for each maximum wait. Each client acts as a separate process.
 func (on engine) clients(t *testing.T, server *providertest.Server, h provider.Host, patience ...time.Duration) []*provider.Client {
 	t.Helper()
 	var all []*provider.Client
@@ -100,14 +100,13 @@ func TestBudget_ReportedQuotaAppliesToAllInstances(t *testing.T) {
 		}
 		wg.Wait()
 		if n := len(server.Hits()); n != 1+5 {
-			t.Errorf("got %d requests, want 6: one that reports five left, and those five", n)
+			t.Errorf("got %d requests, want 6: one whose response reports five left, and five more", n)
 		}
 	})
 }
 
-// TestBudget_LimitIsSharedByAllClients checks the server's log of requests. Requests may
-// arrive late on a busy machine, so the test tolerates most of a period. Clients without a
-// shared limit would send three times as many requests.
+// TestBudget_LimitIsSharedByAllClients checks the server's log of requests. Clients without a
+// shared limit would send three times as many requests within a period.
 func TestBudget_LimitIsSharedByAllClients(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -177,8 +176,8 @@ func TestBudget_RetryAfterAppliesToAllClients(t *testing.T) {
 	}
 }
 
-// soonest returns the minimum time between the first request and the one after the limit. On a
-// busy machine the first request may arrive late, which shortens this time.
+// soonest returns the minimum time in which one request more than the limit may arrive. It is
+// shorter than the period of the limit, because requests arrive late on a busy machine.
 func soonest(l provider.Limit) time.Duration {
 	if randtest.Long() {
 		return l.Per * 9 / 10
@@ -275,7 +274,7 @@ func TestBudget_AllInstancesShareOneBudget(t *testing.T) {
 		}
 		_, body, err := all[len(all)-1].call(http.MethodPost, "/api/market-prices/refresh?dryRun=1&force=1", nil)
 		if err != nil || json.Unmarshal(body, &dry) != nil || len(dry.Providers) != 1 || dry.Providers[0].Requests != 0 || dry.Providers[0].Deferred != units {
-			t.Errorf("dry run: got %s, %v, want no request and all of them deferred", body, err)
+			t.Errorf("dry run: got %s, %v, want no request and all requests deferred", body, err)
 		}
 	})
 }

@@ -37,7 +37,7 @@ var canaries = map[string]string{
 type finder struct {
 	t     *testing.T
 	mu    sync.Mutex
-	forms map[string]string // names of the secrets by the texts to find
+	forms map[string]string // secret names by the texts to search for
 	bytes int
 }
 
@@ -48,7 +48,7 @@ func newFinder(t *testing.T) *finder {
 			f.forms[strings.ToLower(spell(value))] = name
 		}
 		f.forms[hex.EncodeToString([]byte(value))] = name
-		for before := range 3 { // base64 digits that depend only on the value
+		for before := range 3 { // base64 digits that do not depend on the text before the value
 			digits := base64.RawStdEncoding.EncodeToString([]byte("ab"[:before] + value))[4:20]
 			f.forms[strings.ToLower(digits)] = name
 			f.forms[strings.ToLower(strings.NewReplacer("+", "-", "/", "_").Replace(digits))] = name
@@ -160,7 +160,7 @@ func (h *secretFinder) live() {
 	}
 }
 
-// readRoutes reads every route with every credential, valid and slightly wrong, in every place.
+// readRoutes reads every route with valid and slightly wrong credentials, in every header.
 func (h *secretFinder) readRoutes() {
 	h.t.Helper()
 	var api struct{ Paths map[string]map[string]any }
@@ -200,7 +200,7 @@ func (h *secretFinder) show(path string, header http.Header) {
 		h.t.Fatal(err)
 	}
 	req.Header = header
-	// Each request has another client address, because wrong secrets from one address are
+	// Each request has a different client address, because wrong secrets from one address are
 	// delayed.
 	h.shown++
 	req.Header.Set("X-Forwarded-For", netip.AddrFrom4([4]byte{198, 18, byte(h.shown >> 8), byte(h.shown)}).String())
@@ -235,7 +235,7 @@ func (h *secretFinder) files(debugged bool) {
 	log := h.log.String()
 	h.f.look("the log", []byte(log))
 	if debugged && !strings.Contains(log, "level=DEBUG") {
-		h.t.Error("got no log entries at the level debug, want some")
+		h.t.Error("got no log entries with the level DEBUG, want some")
 	}
 	if h.pg != nil {
 		h.f.look("the database", h.pg.Dump(h.t, h.database))

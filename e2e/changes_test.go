@@ -76,17 +76,17 @@ func (s *server) readSnapshot() (read *snapshot) {
 	return read
 }
 
-// follower keeps a copy of all prices by following the changes. It checks that no change is
-// sent twice, and compares its copy with snapshots that were taken meanwhile.
+// follower keeps a copy of all prices by following the changes. It checks that the server sends
+// no change twice, and compares its copy with snapshots that the test takes meanwhile.
 type follower struct {
 	t       *testing.T
 	servers []*server
 	mu      sync.Mutex
 	copy    map[string]published
 	next    int64
-	expect  []*snapshot // to compare when the copy has their number, in order
+	expect  []*snapshot // snapshots to compare with the copy, in order of change
 	changes int
-	equal   int // compared snapshots
+	equal   int // number of snapshots that were equal to the copy
 }
 
 // follow follows the changes until stop is closed. Servers may be killed meanwhile.
@@ -121,7 +121,7 @@ func (f *follower) apply(path string, body []byte) {
 		Next string
 	}
 	if err := json.Unmarshal(body, &page); err != nil {
-		f.t.Errorf("%s: %v", path, err)
+		f.t.Errorf("%s: got error %v, want a page of changes", path, err)
 		return
 	}
 	f.mu.Lock()
@@ -134,7 +134,7 @@ func (f *follower) apply(path string, body []byte) {
 		f.compare(number - 1)
 		old := f.copy[c.key()]
 		if old.CurrentPriceDecimal == c.CurrentPriceDecimal && old.PriceStatus == c.PriceStatus {
-			f.t.Errorf("%s: change %d of %s: got the same price and status as before, want others: %v", path, number, c.key(), old)
+			f.t.Errorf("%s: change %d of %s: got the same price and status as before, want a difference: %v", path, number, c.key(), old)
 		}
 		f.copy[c.key()], f.next = c.published, number
 		f.changes++
@@ -143,7 +143,7 @@ func (f *follower) apply(path string, body []byte) {
 	f.compare(f.next)
 }
 
-// compare compares the copy with the snapshots up to a number.
+// compare compares the copy with the snapshots up to a change number.
 func (f *follower) compare(number int64) {
 	for len(f.expect) > 0 && f.expect[0].change <= number {
 		if want := f.expect[0]; !maps.Equal(f.copy, want.prices) {
@@ -165,7 +165,7 @@ func difference(got, want map[string]published) string {
 	return b.String()
 }
 
-// check adds a snapshot that the copy must equal.
+// check adds a snapshot to compare with the copy when the copy has reached its change.
 func (f *follower) check(of *snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,7 +174,7 @@ func (f *follower) check(of *snapshot) {
 	}
 }
 
-// caughtUp waits until the copy has the number of a snapshot, and compares it.
+// caughtUp waits until the copy reaches the change of a snapshot, and compares the two.
 func (f *follower) caughtUp(s *server, of *snapshot) {
 	f.t.Helper()
 	s.await("the change "+strconv.FormatInt(of.change, 10), func() bool {

@@ -96,8 +96,8 @@ type clientCopy struct {
 	cursor int64
 }
 
-// follow runs a client from the cursor of the copy until the copy has the change of until. disturb
-// runs once, after the first batch of a run that starts with a snapshot.
+// follow runs a client from the cursor of the copy until the copy reaches the change of until.
+// disturb runs once: at the start, or after the first batch if the client starts with a snapshot.
 func (c *clientCopy) follow(t *testing.T, program []string, task clientTask, disturb func() (until *snapshot)) {
 	t.Helper()
 	task.Do, task.Since = "follow", c.cursor
@@ -131,12 +131,12 @@ func (c *clientCopy) follow(t *testing.T, program []string, task clientTask, dis
 		}
 	}
 	if d := difference(c.prices, want.prices); d != "" || len(c.prices) != len(want.prices) || c.cursor != want.change {
-		t.Errorf("got %d prices at change %d, want the %d of change %d:%s", len(c.prices), c.cursor, len(want.prices), want.change, d)
+		t.Errorf("got %d prices at change %d, want the %d prices of change %d:%s", len(c.prices), c.cursor, len(want.prices), want.change, d)
 	}
 }
 
-// TestClientLibraries_DoTheSame runs the Go and the TypeScript client against a server: pages,
-// the changes through a refresh and kill -9, a purchase whose response is lost, and a webhook.
+// TestClientLibraries_DoTheSame runs the Go and the TypeScript client against a server. It covers
+// pages, changes during a refresh and a kill -9, a purchase whose response is lost, and a webhook.
 func TestClientLibraries_DoTheSame(t *testing.T) {
 	t.Parallel()
 	for _, language := range []string{"Go", "TypeScript"} {
@@ -248,7 +248,7 @@ func buyOnce(t *testing.T, s *server, program []string, task clientTask) {
 	forward := httputil.NewSingleHostReverseProxy(origin)
 	forward.ModifyResponse = func(*http.Response) error {
 		if attempts.Add(1) == 1 {
-			panic(http.ErrAbortHandler) // the server has sold the listing
+			panic(http.ErrAbortHandler) // the listing is sold, but the response is lost
 		}
 		return nil
 	}

@@ -74,7 +74,7 @@ func TestClients_UseServedDocument(t *testing.T) {
 	})
 }
 
-// missing skips a test because a tool is not installed. In CI it fails instead.
+// missing skips a test because a tool is not installed. In CI it fails the test instead.
 func missing(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -123,7 +123,7 @@ func runIn(t *testing.T, dir string, input []byte, name string, args ...string) 
 	cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", filepath.Base(name), args, err, out[:min(len(out), 8000)])
+		t.Fatalf("%s %v: got error %v, want success\n%s", filepath.Base(name), args, err, out[:min(len(out), 8000)])
 	}
 	return string(out)
 }
@@ -261,7 +261,7 @@ func isValidOpenAPI(t *testing.T, document []byte) {
 			t.Fatal(err)
 		}
 		if err := schema.Validate(value); (err == nil) != valid {
-			t.Errorf("checkpoint: got valid %[2]v, want %[1]v", valid, err)
+			t.Errorf("document: got error %[2]v, want it valid: %[1]v", valid, err)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (s *server) noNegativeTimes() {
 }
 
 // TestClock_SetBackDoesNotBlockQueuedNames queues names while a job of the queue is blocked.
-// After the clock is set back, their due time is in the future.
+// After the clock is set back, the due time of these names is in the future.
 func TestClock_SetBackDoesNotBlockQueuedNames(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testSetWhileQueued)

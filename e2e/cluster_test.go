@@ -40,10 +40,10 @@ const slots = 2
 // cluster is several servers on one PostgreSQL database, and their slow provider. Tests may
 // stop servers.
 type cluster struct {
-	*server // first server; tests never stop it and send it their requests
+	*server // first server; tests send their requests to it and never kill it
 	servers []*server
 	markets *slowed
-	runs    []string // started by the test
+	runs    []string // IDs of the runs that the test started
 	before  int      // number of requests before the first run
 }
 
@@ -114,8 +114,8 @@ func (c *cluster) ended(id string) (j job) {
 }
 
 // estimated waits for the end of all runs and checks the database. Each name must be in each
-// run once. There must be at most one request per file, plus one for each lost request. On a
-// busy machine, each instance may lose its lease once.
+// run once. The provider may receive one request per file and run, plus one for each lost
+// request. On a busy machine, each instance may lose its lease once.
 func (c *cluster) estimated(lost int) {
 	c.t.Helper()
 	lost += slots * len(c.servers)
@@ -134,7 +134,7 @@ func (c *cluster) estimated(lost int) {
 		c.t.Errorf("got %d requests for %d runs, want at most %d", sent, len(c.runs), most)
 	}
 	if counted < sent || counted > sent+lost {
-		c.t.Errorf("got %d counted requests, want the %d that the provider received", counted, sent)
+		c.t.Errorf("got %d counted requests, want the %d that the provider received and at most %d more", counted, sent, lost)
 	}
 	checkRows(c.t, c.server, 3)
 	checkInvariants(c.t, c.open())
@@ -194,8 +194,8 @@ func (a *starter) start(s *server, stop <-chan struct{}) {
 }
 
 // TestInstances_StoppedAndKilledInstancesShareRun uses three instances and starts runs on each
-// continuously. It stops one instance for three leases while it has a claim. It kills another
-// one every second.
+// continuously. It stops one instance for three lease periods while the instance has a claim. It
+// kills another instance every second.
 func TestInstances_StoppedAndKilledInstancesShareRun(t *testing.T) {
 	t.Parallel()
 	names := 3_000
@@ -267,9 +267,9 @@ func estimating(db *sql.DB) bool {
 	return err == nil && len(found) > 0
 }
 
-// TestInstances_StoppedTransactionDoesNotBlockOthers stops an instance after it has estimated
-// a batch, but before the commit. It keeps its locks until other instances terminate its
-// session. No time limit of the database does this.
+// TestInstances_StoppedTransactionDoesNotBlockOthers stops an instance after it has estimated a
+// batch, but before the commit. The instance keeps its locks until other instances terminate its
+// database session. No timeout of the database ends such a session.
 func TestInstances_StoppedTransactionDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
@@ -296,7 +296,7 @@ func TestInstances_StoppedTransactionDoesNotBlockOthers(t *testing.T) {
 	c.servers[0].signal(syscall.SIGCONT)
 	c.ended(id)
 	took := time.Since(began)
-	t.Logf("the other instance ended the run %v after the first one stopped", took)
+	t.Logf("the other instance ended the run %v after the stop of the first instance", took)
 	if randtest.Long() && took > 5*time.Second {
 		t.Errorf("the other instance needed %v to continue the run, want at most 5s", took)
 	}

@@ -38,7 +38,7 @@ func TestCopy_RunContinuesOnTarget(t *testing.T) {
 }
 
 // move kills a server during a refresh. Another server ends the refresh on a copy of the
-// database. It returns the number of the job.
+// database. move returns the number of the job.
 func move(t *testing.T, from *server, fromURL string, to *server, toURL string, markets *sim.Handler) int64 {
 	t.Helper()
 	if code, errs := copyDatabase(t, fromURL, toURL); code != 7 {

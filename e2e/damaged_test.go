@@ -16,8 +16,8 @@ import (
 	"assay/internal/randtest"
 )
 
-// torn is a database with its write-ahead log after a kill during a run. All pages are in the
-// log, so changes of the log do not damage the database file.
+// torn is a database with its write-ahead log after a kill during a run. All changed pages are in
+// the log, so damage to the log does not damage the database file.
 type torn struct {
 	t       *testing.T
 	server  *server
@@ -37,7 +37,7 @@ func newTorn(t *testing.T) *torn {
 	s.awaitPriced()
 	s.refresh()
 	s.awaitEnd()
-	// Only data in the log from here on can be damaged.
+	// The stop writes the log to the database file. Only later data is in the log and can be damaged.
 	if _, err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func flip(b []byte, bit int) []byte {
 	return out
 }
 
-// goesOn lets the program continue with a damaged copy.
+// goesOn runs the program on a damaged copy and checks that it continues its work.
 func (x *torn) goesOn(wal []byte) {
 	x.t.Helper()
 	s := newServer(x.t, "MARKET_PRICE_PROVIDERS=sim", x.server.env[len(x.server.env)-2])
@@ -233,7 +233,7 @@ func (x *torn) checkDamaged(content []byte) (started, ok bool) {
 		req.Header.Set("Authorization", "Bearer "+s.secret("ADMIN_API_TOKEN"))
 		resp, err := client.Do(req)
 		if err != nil {
-			x.t.Errorf("%s: %v", path, err)
+			x.t.Errorf("%s: got error %v, want a response", path, err)
 			continue
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)

@@ -52,7 +52,7 @@ func (p *pusher) asset(names []string) asset {
 	return asset{AssetID: fmt.Sprint(p.user, "-", p.next), MarketHashName: names[p.random.IntN(len(names))]}
 }
 
-// change replaces a fifth of the rows. Half of them get another asset, the others another
+// change replaces a fifth of the rows. Half of them get a new asset, and the others get a new
 // name.
 func (p *pusher) change(names []string) {
 	for i, at := range p.random.Perm(len(p.rows))[:replacedRows] {
@@ -102,7 +102,7 @@ func TestDeadlock_PushesDuringRefresh(t *testing.T) {
 	if randtest.Long() {
 		refreshing = 10 * time.Minute
 	} else {
-		t.Parallel() // push times are not measured in parallel tests
+		t.Parallel() // short mode does not check the push times
 	}
 	server := pgtest.Start(t, pgtest.Options{})
 	url := server.NewDatabase(t)

@@ -32,7 +32,7 @@ func (on engine) newServer(t *testing.T, env ...string) *server {
 	return newServerOn(t, pgtest.Shared(t).NewDatabase(t), env...)
 }
 
-// given are the secrets of a server on PostgreSQL, which does not generate any.
+// given are the secrets of a server on PostgreSQL. Such a server generates no secrets.
 var given = map[string]string{
 	"MARKET_PRICE_SYNC_SECRET": strings.Repeat("a11ce001", 8),
 	"PLATFORM_API_TOKEN":       strings.Repeat("b0b00002", 8),

@@ -24,8 +24,8 @@ import (
 	"assay/internal/randtest"
 )
 
-// exitPoint is an environment variable of the test program. It runs a server that exits at the
-// given commit without cleanup, like kill -9. An example is "before commit:17".
+// exitPoint is an environment variable of the test program. If it names a commit, such as
+// "before commit:17", the program runs a server that exits there without cleanup, like kill -9.
 const exitPoint = "ASSAY_E2E_EXIT"
 
 // exitedAtPoint is the exit code of a server that reached its exit point.
@@ -86,8 +86,8 @@ type exits struct {
 }
 
 func newExits(t *testing.T, on engine, shape string) *exits {
-	// Levels are not learned from so few names. Therefore the price does not depend on how
-	// often a run learns levels.
+	// The names are too few to learn levels. Therefore a price does not depend on how often a
+	// run learns levels.
 	markets, url := simulator(t, sim.Options{Names: 45, Frozen: true})
 	e := &exits{t: t, shape: shape, env: []string{
 		"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + url, "SIM_SHAPE=" + shape,
@@ -147,8 +147,8 @@ func copyOf(t *testing.T, base *server, env []string) *server {
 	return s
 }
 
-// drive pushes the new names, starts a run and waits until all work has ended. It fails if the
-// server exits or makes no progress.
+// drive pushes the new names, starts a run and waits until all work has ended. It returns an
+// error if the server exits or makes no progress.
 func (e *exits) drive(s *server) error {
 	if _, err := s.tryPush("u", 730, e.all); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (e *exits) drive(s *server) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no run or command ended within %v", patience)
+	return fmt.Errorf("the work did not end within %v", patience)
 }
 
 // result returns the data that must not depend on the number of exits.
@@ -195,8 +195,8 @@ func (e *exits) result(s *server) map[string][]string {
 
 // TestRule8_ExitAtAnyCommitChangesNothing exits the server before and after every commit of a
 // small world, including its start. The next start must continue the work. In short mode it
-// tests one exit before and one after. On PostgreSQL it tests only some commits, because each
-// start waits for a lease.
+// tests one exit before a commit and one exit after a commit. On PostgreSQL it tests only some
+// commits, because each start waits for a lease.
 func TestRule8_ExitAtAnyCommitChangesNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -255,8 +255,8 @@ func pointsOf(t *testing.T, on engine, commits int64) []string {
 	return out
 }
 
-// endsAt runs the world until the exit point, if it is reached, then continues it with another
-// start.
+// endsAt runs the world until the server reaches the exit point. The next start then completes
+// the work.
 func (e *exits) endsAt(point string, want map[string][]string) {
 	e.t.Helper()
 	s := e.copy(e.t)
@@ -271,7 +271,7 @@ func (e *exits) endsAt(point string, want map[string][]string) {
 	if responses(s) {
 		if err := e.drive(s); err == nil {
 			s.kill()
-			return // there were fewer periodic commits this time
+			return // the run ended with fewer commits, so it did not reach the point
 		}
 	}
 	if err := <-s.done; s.cmd.ProcessState.ExitCode() != exitedAtPoint {
@@ -287,7 +287,7 @@ func (e *exits) endsAt(point string, want map[string][]string) {
 	}
 	for what, got := range e.result(s) {
 		if !slices.Equal(got, want[what]) {
-			e.t.Errorf("kill at %s: %s differ from those of a run without a kill: %s", point, what, firstDifference(got, want[what]))
+			e.t.Errorf("kill at %s: %s differ from the result without a kill: %s", point, what, firstDifference(got, want[what]))
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestExplanation_RecomputesExactly(t *testing.T) {
 		m.recomputedAt(t, s, r, time.Now(), "second run, from the history")
 		for _, what := range []string{"majority", "held", "takenAtOnce", "outlier", "suspect", "disputed", "lastPrice", "ok", "thin"} {
 			if seen[what] == 0 {
-				t.Errorf("the run has no item with %s: %v", what, seen)
+				t.Errorf("got no item with %s, want one: %v", what, seen)
 			}
 		}
 	})

@@ -28,7 +28,7 @@ func newOnDisk(t *testing.T, names int, env ...string) *onDisk {
 	return newOnDiskOf(t, names, func(provider ...string) *server { return newServer(t, append(provider, env...)...) })
 }
 
-// newOnDiskOf is newOnDisk with a custom server.
+// newOnDiskOf is like newOnDisk, with a custom server.
 func newOnDiskOf(t *testing.T, names int, serve func(env ...string) *server) *onDisk {
 	markets, url := simulator(t, sim.Options{Names: names, Frozen: true})
 	s := serve("MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)

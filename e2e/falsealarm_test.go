@@ -21,7 +21,7 @@ type traffic struct {
 	servers  []*server
 	buyers   []string
 	listings chan string
-	trades   chan string   // trades that are not completed or reversed
+	trades   chan string   // trades that are neither completed nor reversed
 	turns    chan struct{} // tokens for operations; each verification adds some
 	done     [4]atomic.Int64
 }

@@ -46,8 +46,8 @@ func newFeeSource(t *testing.T, on engine, source string) *feeSource {
 	return s
 }
 
-// refused refreshes, with and without dry run. The response must list the given errors, and
-// nothing may change.
+// refused refreshes the fee rules, with and without a dry run. The response must list the given
+// errors, and no rule may change.
 func (s *feeSource) refused(what string, status int, code string, faults ...string) {
 	s.t.Helper()
 	for _, how := range []string{"", "?dryRun=1", "?allowLargeChange=1"} {
@@ -143,7 +143,7 @@ func TestFees_UnreadableFileChangesNothing(t *testing.T) {
 		s := newFeeSource(t, on, path)
 		for name, to := range map[string]string{
 			"missing": filepath.Join(dir, "none"), "a directory": dir, "a pipe": pipe, "a device": "/dev/zero",
-			"below a file": filepath.Join(good, "x"), "a circle": path, "unreadable": locked,
+			"below a file": filepath.Join(good, "x"), "a link to itself": path, "unreadable": locked,
 		} {
 			lead(to)
 			s.refused(name, http.StatusBadGateway, "fee_rules_unreachable")
@@ -193,7 +193,7 @@ func TestFees_FailingAddressChangesNothing(t *testing.T) {
 			"500": status(500), "502": status(502), "503": status(503),
 			"a redirect to another host": http.RedirectHandler(elsewhere.URL, http.StatusFound).ServeHTTP,
 			"a redirect to itself":       http.RedirectHandler("/", http.StatusFound).ServeHTTP,
-			"a redirect to nowhere":      status(302),
+			"a redirect without target":  status(302),
 			"304 always":                 status(304),
 			"304 of another tag":         func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("ETag", `"b"`); w.WriteHeader(304) },
 			"truncated gzip": func(w http.ResponseWriter, _ *http.Request) {

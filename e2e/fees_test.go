@@ -107,7 +107,7 @@ func TestFees_KillDuringRefreshKeepsOneVersion(t *testing.T) {
 			points := after.Rules.Fallback.BasisPoints
 			for _, rule := range after.Rules.Rules {
 				if rule.BasisPoints != points {
-					t.Fatalf("version %d has rules of %d and %d basis points, want one of both", after.Version, rule.BasisPoints, points)
+					t.Fatalf("version %d has rules of %d and %d basis points, want the same points in all rules", after.Version, rule.BasisPoints, points)
 				}
 			}
 			old := after.Version == before.Version && points == before.Rules.Fallback.BasisPoints

@@ -24,14 +24,14 @@ import (
 	"assay/internal/randtest"
 )
 
-// flooders is the number of clients that send expensive reads, each after the previous
-// response. crowd is more than the limit of waiting requests.
+// flooders is the number of clients that send expensive reads. Each client waits for a response
+// before it sends the next read. crowd is a number of clients above the limit of waiting requests.
 const (
 	flooders = 32
 	crowd    = 5 * flooders
 )
 
-// latencies are the latencies of one kind of request, from the scheduled time.
+// latencies are the latencies of one kind of request, measured from the scheduled time.
 type latencies []time.Duration
 
 func (l latencies) quantile(percent int) time.Duration {
@@ -39,7 +39,7 @@ func (l latencies) quantile(percent int) time.Duration {
 	return l[min(len(l)*percent/100, len(l)-1)].Round(10 * time.Microsecond)
 }
 
-// paced calls send at fixed intervals for the given time.
+// paced calls send at fixed intervals for the given time and returns the latencies.
 func paced(every, total time.Duration, send func()) latencies {
 	var mu sync.Mutex
 	var all latencies
@@ -60,10 +60,10 @@ func paced(every, total time.Duration, send func()) latencies {
 }
 
 // TestFlood_ExpensiveReadsDoNotStarveOthers sends each kind of expensive read with 32
-// concurrent clients. It sends searches also with more clients than may wait. Concurrently it
-// sends health checks, postings and new listings, which are also measured at rest. On a shared
-// machine the limits are wide and detect only starvation, which takes seconds. With ASSAY_LONG
-// the limits apply to an idle machine. With -v the test prints the figures.
+// concurrent clients. It also sends searches with more clients than may wait. At the same time
+// it measures health checks, postings and new listings, and compares them with their latency at
+// rest. On a shared machine the limits are wide and detect only starvation, which takes seconds.
+// With ASSAY_LONG the limits apply to an idle machine. With -v the test prints the figures.
 func TestFlood_ExpensiveReadsDoNotStarveOthers(t *testing.T) {
 	onBoth(t, testFlood)
 }
@@ -119,7 +119,7 @@ func testFlood(t *testing.T, on engine) {
 			switch {
 			case request == "health":
 				if slow := now.quantile(99); slow > slowest {
-					t.Errorf("%s: health p99 is %v, want at most %v", f.name, slow, slowest)
+					t.Errorf("%s: health p99: got %v, want at most %v", f.name, slow, slowest)
 				}
 			case randtest.Long() && ratio > 2:
 				t.Errorf("%s: request %s took %.2f times as long as at rest, want at most 2", f.name, request, ratio)
@@ -132,7 +132,7 @@ func testFlood(t *testing.T, on engine) {
 			t.Errorf("flood %s: got no successful response, want at least one", f.name)
 		}
 		if refused := reads.refused.Load(); f.name == "dry runs" && refused > 0 {
-			t.Errorf("got %d rejected equal dry runs, want none, because they share one read", refused)
+			t.Errorf("got %d rejected dry runs, want none, because equal dry runs share one read", refused)
 		}
 	}
 }
@@ -151,7 +151,7 @@ type bystanders struct {
 	public, admin idleConnections
 }
 
-// newBystanders creates one asset per listing.
+// newBystanders pushes an inventory with the given number of assets, one for each listing.
 func newBystanders(s *server, owner string, names []string, assets int) *bystanders {
 	owned := make([]asset, assets)
 	for i := range owned {
@@ -161,7 +161,7 @@ func newBystanders(s *server, owner string, names []string, assets int) *bystand
 	return &bystanders{s: s, owner: owner, public: make(idleConnections, 100), admin: make(idleConnections, 100)}
 }
 
-// measure sends requests for the given time, and adds their latencies.
+// measure sends requests for the given time and adds their latencies to all.
 func (b *bystanders) measure(total time.Duration, all map[string]latencies) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -206,7 +206,7 @@ func (idle idleConnections) send(s *server, token, line, body string) (status in
 	return status, err
 }
 
-// flooding is a group of clients that send expensive reads, each after the previous response.
+// flooding is a group of clients. Each client sends one expensive read after the other.
 type flooding struct {
 	s                        *server
 	clients                  int
@@ -307,7 +307,7 @@ func (c *keptConnection) close() {
 	}
 }
 
-// processorTime is a used processor time, in total or between two times.
+// processorTime is used processor time, in total or between two readings.
 type processorTime struct{ server, test, machine time.Duration }
 
 // processors returns the processor time used so far.
@@ -342,17 +342,17 @@ func (s *server) processors() processorTime {
 	}
 }
 
-// add adds the processor time between two times.
+// add adds the processor time between two readings.
 func (p *processorTime) add(from, to processorTime) {
 	p.server += to.server - from.server
 	p.test += to.test - from.test
 	p.machine += to.machine - from.machine
 }
 
-// shares formats the shares of one processor within a duration.
+// shares formats the times as shares of one processor within a duration.
 func (p processorTime) shares(of time.Duration) string {
 	percent := func(d time.Duration) int64 { return int64(100 * max(d, 0) / of) }
-	return fmt.Sprintf("server %d %%, this test %d %%, all others %d %% of one", percent(p.server), percent(p.test), percent(p.machine-p.server-p.test))
+	return fmt.Sprintf("server %d %%, this test %d %%, all others %d %% of one processor", percent(p.server), percent(p.test), percent(p.machine-p.server-p.test))
 }
 
 // TestFlood_HalfSentRequestsUseBoundedMemory opens more connections than the server accepts by

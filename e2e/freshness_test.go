@@ -12,7 +12,7 @@ import (
 )
 
 // TestLookup_IsNeverOlderThanLastCommit changes prices on two instances with one database. It
-// sends lookups to each instance, which keeps prices in memory.
+// sends lookups to both instances, which keep prices in memory.
 func TestLookup_IsNeverOlderThanLastCommit(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Shared(t).NewDatabase(t)
@@ -70,8 +70,8 @@ func pricesUpdated(t *testing.T, db *sql.DB) map[string]time.Time {
 	return out
 }
 
-// lookUpAfterAccepting accepts prices on one instance, and immediately looks them up on the
-// other.
+// lookUpAfterAccepting accepts prices on one instance and immediately looks them up on the other
+// instance.
 func (c *cluster) lookUpAfterAccepting(db *sql.DB) {
 	c.t.Helper()
 	if _, err := db.ExecContext(c.t.Context(), `UPDATE item SET candidate = price + 1000000, candidate_at = price_updated_at`); err != nil {
@@ -86,7 +86,7 @@ func (c *cluster) lookUpAfterAccepting(db *sql.DB) {
 		}
 		after := other.lookup([]string{name}, false)[0]
 		if after.CurrentPrice == before.CurrentPrice || !after.PriceUpdatedAt.After(before.PriceUpdatedAt) {
-			c.t.Errorf("%q: got %+v after a new price was accepted, want another price and a later time than before, %+v", name, after, before)
+			c.t.Errorf("%q: got %+v after a new price was accepted, want a different price and a later time than before: %+v", name, after, before)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestGuides_NodeAndGoBackends(t *testing.T) {
 	const want = "AK-47 | Redline (Field-Tested) 28.5 USD thin\n1 prices\n"
 	fake := httptest.NewServer(&skinporttest.Server{Rows: []skinporttest.Row{{Name: "AK-47 | Redline (Field-Tested)", Ask: "28.50", Quantity: 40}}})
 	t.Cleanup(fake.Close)
-	// program returns the blocks of a page for a new server. A copy does not wait for a change.
+	// program returns the code blocks of a page, adapted to a new server. The code does not wait for changes.
 	program := func(t *testing.T, page, language string) string {
 		s := newServer(t, "MARKET_PRICE_PROVIDERS=skinport", "SKINPORT_BASE_URL="+fake.URL)
 		s.start()

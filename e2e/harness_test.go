@@ -137,7 +137,7 @@ func straceOrSkip(t *testing.T) string {
 }
 
 // freeAddress returns an address with a port that stays free while a server is stopped. The
-// system uses ports below 32768 for no outgoing connections.
+// system does not use ports below 32768 for outgoing connections.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -215,7 +215,7 @@ func (s *server) stop() (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// patience is the time limit of expected events. It is long because the machine may be busy.
+// patience is the time limit for expected events. It is long because the machine may be busy.
 const patience = 3 * time.Minute
 
 // await polls until ok returns true.
@@ -225,8 +225,8 @@ func (s *server) await(what string, ok func() bool) {
 	if randtest.Long() {
 		most *= 10
 	}
-	// Short pauses at first, then longer ones: the requests of many waiting tests would
-	// otherwise use more of the processor than the servers' own work.
+	// The pauses start short and grow. Otherwise the requests of many waiting tests would use
+	// more processor time than the servers' work.
 	pause := 2 * time.Millisecond
 	for end := time.Now().Add(most); time.Now().Before(end); {
 		if ok() {
@@ -240,7 +240,7 @@ func (s *server) await(what string, ok func() bool) {
 		}
 		pause = min(pause*5/4, 100*time.Millisecond)
 	}
-	s.t.Fatalf("got no %s within %v, want it", what, most)
+	s.t.Fatalf("timed out after %[2]v waiting for %[1]s", what, most)
 }
 
 func (s *server) secret(name string) string {
@@ -404,7 +404,7 @@ func (s *server) awaitPriced() {
 func (s *server) awaitEnd() status {
 	s.t.Helper()
 	var st status
-	s.await("end of the refresh", func() bool {
+	s.await("the end of the refresh", func() bool {
 		st = s.status()
 		return !st.Status.Running
 	})

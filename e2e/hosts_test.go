@@ -107,7 +107,7 @@ func testHosts(t *testing.T, on engine) {
 		l = s.within(app.Options{})
 	}
 	if n := requested.Load(); n > 2 {
-		t.Errorf("busy host: got %d requests within a minute, want at most one per slot", n)
+		t.Errorf("busy host: got %d requests within a minute, want at most 2, one per slot", n)
 	}
 	s.get("/api/market-prices/jobs/"+id, &j)
 	if j.PendingItems != 1 || j.LastError != nil {

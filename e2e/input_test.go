@@ -144,8 +144,8 @@ func testRubbish(t *testing.T, on engine) {
 		{"nothing", "", "pricelist"},
 		{"a page", "<!DOCTYPE html><html>" + strings.Repeat("<p>no</p>", 100), "pricelist"},
 		{"a header only", "name,price\n", "pricelist"},
-		{"prices of rubbish", strings.NewReplacer("5.", "abc", "6.", "-").Replace(good), ""},
-		{"a tenth of it", good[:len(good)/10], "pricelist"},
+		{"invalid prices", strings.NewReplacer("5.", "abc", "6.", "-").Replace(good), ""},
+		{"the first tenth of the list", good[:len(good)/10], "pricelist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			writeFile(t, list, c.content)
@@ -191,14 +191,14 @@ func testRequests(t *testing.T, on engine) {
 		{"no asset id", "POST", sync, push(`[{"marketHashName":"A"}]`), 400, "/items/0/assetId"},
 		{"no name", "POST", sync, push(`[{"assetId":"1"}]`), 400, "/items/0/marketHashName"},
 		{"invalid UTF-8", "POST", sync, push("[{\"assetId\":\"1\",\"marketHashName\":\"bad \xff\xfe\"}]"), 400, "UTF-8"},
-		{"half a pair", "POST", sync, push(`[{"assetId":"1","marketHashName":"\ud800"}]`), 400, ""},
+		{"half a surrogate pair", "POST", sync, push(`[{"assetId":"1","marketHashName":"\ud800"}]`), 400, ""},
 		{"NUL in a name", "POST", sync, push(`[{"assetId":"1","marketHashName":"nul\u0000within"}]`), 400, "/items/0/marketHashName"},
 		{"a name of 513 bytes", "POST", sync, push(`[{"assetId":"1","marketHashName":"` + strings.Repeat("n", 513) + `"}]`), 400, "/items/0/marketHashName"},
 		{"key twice", "POST", sync, push(`[{"assetId":"1","assetId":"2","marketHashName":"A"}]`), 400, "assetId"},
 		{"top key twice", "POST", sync, `{"appId":730,"appId":440,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[]}`, 400, "appId"},
 		{"unknown member", "POST", sync, push(`[{"assetId":"1","marketHashName":"A","colour":"red"}]`), 400, "/items/0/colour"},
 		{"amount 0", "POST", sync, push(`[{"assetId":"1","marketHashName":"A","amount":0}]`), 400, "/items/0/amount"},
-		{"amount of a fraction", "POST", sync, push(`[{"assetId":"1","marketHashName":"A","amount":1.5}]`), 400, "/items/0/amount"},
+		{"fractional amount", "POST", sync, push(`[{"assetId":"1","marketHashName":"A","amount":1.5}]`), 400, "/items/0/amount"},
 		{"appId as text", "POST", sync, strings.Replace(push(`[]`), "730", `"730"`, 1), 400, "/appId"},
 		{"no items", "POST", sync, `{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z"}`, 400, "/items"},
 		{"ahead of the clock", "POST", sync, strings.Replace(push(`[]`), "20", "21", 1), 400, "/snapshotAt"},
@@ -218,7 +218,7 @@ func testRequests(t *testing.T, on engine) {
 		{"reserved user id, read", "GET", "/api/inventory/house%3Afee", "", 422, "reserved_user"},
 		{"reserved user id, listed", "POST", "/api/listings", `{"userId":"house:fee","appId":730,"contextId":"2","assetId":"1","price":1,"currency":"USD"}`, 422, "reserved_user"},
 		{"reserved user id, filtered by", "GET", "/api/trades?userId=house:fee", "", 422, "reserved_user"},
-		{"reserved user id, account that is not there", "GET", "/api/functions/admin/wallet-ledger/house:fee/balance", "", 404, ""},
+		{"reserved user id, unknown account", "GET", "/api/functions/admin/wallet-ledger/house:fee/balance", "", 404, ""},
 		{"force=banana", "POST", refresh + "?force=banana", "", 400, "force"},
 		{"force twice", "POST", refresh + "?force=1&force=0", "", 400, "force"},
 		{"dryRun=banana", "POST", refresh + "?dryRun=banana", "", 400, "dryRun"},
@@ -229,7 +229,7 @@ func testRequests(t *testing.T, on engine) {
 		{"unknown state", "GET", "/api/market-prices/jobs/1/items?state=happy", "", 400, "state"},
 		{"unknown phase", "GET", "/api/prices/items/x?phase=Phase%209", "", 400, "phase"},
 		{"job banana", "GET", "/api/market-prices/jobs/banana", "", 404, "job"},
-		{"job that is not there", "GET", "/api/market-prices/jobs/999", "", 404, "999"},
+		{"unknown job", "GET", "/api/market-prices/jobs/999", "", 404, "999"},
 		{"accept an unknown provider", "POST", "/api/market-prices/providers/nosuch/accept", "", 404, "nosuch"},
 		{"unknown path", "GET", "/api/nothing", "", 404, ""},
 		{"wrong method", "DELETE", "/api/market-prices/status", "", 405, ""},
@@ -275,8 +275,8 @@ func TestInput_RejectsBodyOf200MBInBoundedMemory(t *testing.T) {
 	}{
 		{"announced", size, s.secret("PLATFORM_API_TOKEN"), "", 413},
 		{"in chunks", -1, s.secret("PLATFORM_API_TOKEN"), `{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[`, 413},
-		{"of one text", -1, s.secret("PLATFORM_API_TOKEN"), `{"appId":"`, 413},
-		{"by a stranger", -1, "wrong", "", 401},
+		{"in chunks, one endless string", -1, s.secret("PLATFORM_API_TOKEN"), `{"appId":"`, 413},
+		{"with a wrong token", -1, "wrong", "", 401},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := &endless{left: size, head: []byte(c.head)}
@@ -289,7 +289,7 @@ func TestInput_RejectsBodyOf200MBInBoundedMemory(t *testing.T) {
 			req.Header.Set("Authorization", "Bearer "+c.token)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
-				t.Logf("the server closed the connection without a response: %v", err) // the server closed it while the body was being sent
+				t.Logf("the server closed the connection while the body was being sent: %v", err)
 				return
 			}
 			_ = resp.Body.Close()
@@ -334,7 +334,7 @@ func testLargestPush(t *testing.T, on engine) {
 	}
 }
 
-// endless is a body of white space.
+// endless is a body of head, followed by white space.
 type endless struct {
 	head []byte
 	left int64
@@ -375,7 +375,7 @@ func (s *server) peakMemory() int64 {
 	return 0
 }
 
-// everything returns the content of all tables that requests change.
+// everything returns the content of all tables that requests can change.
 func everything(t *testing.T, db *sql.DB) []string {
 	t.Helper()
 	var out []string

@@ -56,9 +56,9 @@ var invariants = map[string]string{
 	"job whose counts do not add up to its total": `
 		SELECT j.id FROM refresh_job j WHERE j.stage <> 'plan' AND j.total <> j.skipped_ttl + j.skipped_no_sales + (
 			SELECT coalesce(sum(pending + updated + no_quote + failed + skipped_budget + skipped_paused + skipped_backoff + cancelled), 0) FROM refresh_batch WHERE job_id = j.id)`,
-	"job whose total is not its items": `
+	"job whose total is not the number of its items": `
 		SELECT id FROM refresh_job j WHERE total <> (SELECT count(*) FROM refresh_item WHERE job_id = j.id)`,
-	"batch whose counts are not those of its items": `
+	"batch whose counts differ from its items": `
 		SELECT b.job_id, b.batch FROM refresh_batch b JOIN refresh_item i ON i.job_id = b.job_id AND i.batch = b.batch
 		GROUP BY b.job_id, b.batch HAVING b.pending <> count(*) FILTER (WHERE i.state = 'pending')
 			OR b.updated <> count(*) FILTER (WHERE i.state = 'updated') OR b.no_quote <> count(*) FILTER (WHERE i.state = 'noQuote')
@@ -67,7 +67,7 @@ var invariants = map[string]string{
 	"item twice in a job":     `SELECT job_id, item_id FROM refresh_item GROUP BY 1, 2 HAVING count(*) > 1`,
 	"two live jobs of a kind": `SELECT kind FROM refresh_job WHERE state IN ('queued', 'running') GROUP BY 1 HAVING count(*) > 1`,
 	"price below zero":        `SELECT id FROM item WHERE price < 0`,
-	"history that ends with another price": `
+	"history that does not end with the current price": `
 		SELECT i.id FROM item i WHERE i.price > 0 AND i.price <> (SELECT p.price FROM price_point p WHERE p.item_id = i.id ORDER BY p.at DESC LIMIT 1)`,
 	"price without a history": `SELECT id FROM item i WHERE price > 0 AND NOT EXISTS (SELECT 1 FROM price_point p WHERE p.item_id = i.id AND p.price = i.price)`,
 	"unpriced item outside of the queue": `
@@ -81,7 +81,7 @@ var invariants = map[string]string{
 	"part of a removed job": `
 		SELECT job_id FROM (SELECT job_id FROM refresh_item UNION SELECT job_id FROM refresh_batch UNION SELECT job_id FROM fetch_unit
 			UNION SELECT job_id FROM market_fetch UNION SELECT job_id FROM refresh_level) part WHERE job_id NOT IN (SELECT id FROM refresh_job)`,
-	"item with another level set than the jobs that estimated it": `
+	"item whose level set is not from a job that estimated it": `
 		SELECT id FROM item WHERE id IN (SELECT item_id FROM refresh_item WHERE state = 'updated')
 			AND id NOT IN (SELECT i.id FROM refresh_item r JOIN item i ON i.id = r.item_id LEFT JOIN refresh_level l ON l.job_id = r.job_id AND l.app_id = i.app_id
 				WHERE r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
@@ -106,7 +106,7 @@ func checkInvariants(t *testing.T, db *sql.DB) {
 	for what, query := range held {
 		found, err := tryRows(db, query)
 		if err != nil {
-			t.Errorf("query for %s: %v", what, err)
+			t.Errorf("query for %s: got error %v, want none", what, err)
 		}
 		if len(found) > 0 {
 			t.Errorf("got %d rows, want none: %s, first: %s", len(found), what, found[0])

@@ -115,7 +115,7 @@ func testKills(t *testing.T, on engine) {
 	// A request is counted before it is sent. A kill in between leaves one extra count for
 	// each of the two fetch slots.
 	if got := int(end.Usage.RequestCount); got < sent || got > sent+2*killed {
-		t.Errorf("got %d counted requests, want the %d that the provider received", got, sent)
+		t.Errorf("got %d counted requests, want the %d that the provider received and at most %d more", got, sent, 2*killed)
 	}
 	checkJob(t, s, id, int64(names))
 	checkRows(t, s, 3)
@@ -177,7 +177,7 @@ func checkJob(t *testing.T, s *server, id string, want int64) {
 		states[i.State]++
 	}
 	if int64(len(seen)) != want || states["updated"] != j.UpdatedItems || states["noQuote"] != j.NoQuoteItems || states["failed"] != j.FailedItems {
-		t.Errorf("got %d items in states %v, want %+v", len(seen), states, j)
+		t.Errorf("got %d items in states %v, want the counts of the job %+v", len(seen), states, j)
 	}
 }
 
@@ -198,6 +198,6 @@ func checkRows(t *testing.T, s *server, users int) {
 		}
 	}
 	if wrong > 0 {
-		t.Errorf("got %d rows with another price than their item, want none", wrong)
+		t.Errorf("got %d rows whose price differs from their item's price, want none", wrong)
 	}
 }

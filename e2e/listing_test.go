@@ -57,8 +57,8 @@ func spread(all []time.Duration) (middle, slowest time.Duration) {
 }
 
 // TestRule4_PricesDoNotBlockListings creates listings without other load. Then it repeats this
-// while a provider blocks a run, names wait for a price, and prices have used their share of
-// Steam's budget. The sync of a listing must not start an inspection, or queue a name that has
+// while a provider blocks a run, names wait for a price, and price requests have used their share
+// of Steam's budget. The sync of a listing must not start an inspection, or queue a name that has
 // a price.
 func TestRule4_PricesDoNotBlockListings(t *testing.T) {
 	onBoth(t, testListingsWhilePricesHang)
@@ -131,7 +131,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 		t.Fatal(err)
 	}
 	busy, busyMost := spread(list("busy"))
-	for i := range 2 { // share of the inventories
+	for i := range 2 { // the share of Steam's budget for inventories
 		check, took := s.offered(fmt.Sprint("steam", i), "1", nil)
 		if check != "known" {
 			t.Errorf("price check: got %s, want known", check)
@@ -139,10 +139,10 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 		t.Logf("listing an item by a sync from Steam took %v", took)
 	}
 	if !s.status().Status.Running {
-		t.Error("got no running job, want the one whose provider does not respond")
+		t.Error("got no running job, want a running job with a silent provider")
 	}
 	if n := priced.Load(); n != 3 {
-		t.Errorf("got %d successful requests for prices of Steam, want 3 of 5", n)
+		t.Errorf("got %d successful price requests to Steam, want 3 of 5", n)
 	}
 	t.Logf("%d listings: median %v, slowest %v; while the provider does not respond: median %v, slowest %v", listings, quiet, quietMost, busy, busyMost)
 	if busy > 3*quiet+200*time.Millisecond || busyMost > 10*quietMost+5*time.Second {

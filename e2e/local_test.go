@@ -17,7 +17,7 @@ import (
 	"assay/internal/config"
 )
 
-// local is the program in the test's process. It cannot be killed; use end.
+// local is the program in the process of the test. It cannot be killed, so tests call end.
 type local struct {
 	*server
 	cancel context.CancelFunc
@@ -53,7 +53,7 @@ func (s *server) tryWithin(o app.Options) (*local, error) {
 	go func() { done <- a.Run(ctx) }()
 	s.t.Cleanup(func() {
 		if l.cancel != nil {
-			_, _ = l.end() // the test has failed, or has called end itself
+			_, _ = l.end() // the test has failed or has called end already
 		}
 	})
 	<-a.Ready()

@@ -56,7 +56,7 @@ func testLookup(t *testing.T, on engine) {
 		t.Helper()
 		for i, got := range s.lookup(names, queueMissing) {
 			if !want(names[i], got) {
-				t.Errorf("%s, %q: got the status %s with price %s, want another status", what, names[i], got.Status, got.CurrentPrice)
+				t.Errorf("%s, %q: got the unexpected status %s with price %s, want a different status", what, names[i], got.Status, got.CurrentPrice)
 			}
 		}
 	}
@@ -77,6 +77,6 @@ func testLookup(t *testing.T, on engine) {
 	})
 	retryAt := s.lookup(names[:1], true)[0].RetryAt
 	if in := time.Until(retryAt); in < 50*time.Minute || in > time.Hour {
-		t.Errorf("next attempt: got in %v, want one hour after the last one", in)
+		t.Errorf("next attempt: got a wait of %v, want 50 minutes to one hour", in)
 	}
 }

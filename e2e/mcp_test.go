@@ -64,7 +64,7 @@ func TestMCP_ServesARunningServer(t *testing.T) {
 	} {
 		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: c.tool, Arguments: c.args})
 		if err != nil {
-			t.Errorf("%s: %v", c.tool, err)
+			t.Errorf("%s: got error %v, want a result", c.tool, err)
 			continue
 		}
 		text := result.Content[0].(*mcp.TextContent).Text

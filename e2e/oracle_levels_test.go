@@ -8,8 +8,8 @@ import (
 
 func logOf(r *big.Rat) float64 { f, _ := r.Float64(); return math.Log(f) }
 
-// levelOf is the usual level of a market compared with the others, as logarithms. It includes
-// the market's share of quotes that are off by more than 2x.
+// levelOf is the usual level of a market compared with the other markets, as logarithms. It
+// includes the share of the market's quotes that are off by more than 2x.
 type levelOf struct {
 	level, noise float64
 	bands        [4]float64 // below 0.3, 3 and 30 dollars, and above
@@ -19,14 +19,14 @@ type levelOf struct {
 // levels are the levels of a game's markets. Nothing is known about a missing market.
 type levels map[string]*levelOf
 
-// place is a position between two price bands. It has the weight of the band low+1.
+// place is a position between the price bands low and low+1. part is the weight of low+1.
 type place struct {
 	low  int
 	part float64
 }
 
-// placeOf returns the position of a logarithm of dollars. Around a limit, the level changes
-// from one band to the next within a quarter of a decade.
+// placeOf returns the position of a logarithm of dollars. The level changes gradually from one
+// band to the next, up to a quarter of a decade below and above their limit.
 func placeOf(l float64) place {
 	for low, bound := range []float64{0.3, 3, 30} {
 		part := (l-math.Log(bound))/(math.Ln10/2) + 0.5

@@ -27,7 +27,7 @@ func dataDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the recorded data of ../shared/data are not here")
+		t.Skip("the recorded data in ../shared/data are not available")
 	}
 	return dir
 }
@@ -82,7 +82,7 @@ type quoteOf struct {
 	price  *big.Rat // rounded to a millionth, like stored prices
 }
 
-// amount parses a decimal number given in 1/unit. It returns nil for an empty text.
+// amount parses a decimal number and divides it by unit. It returns nil for an empty text.
 func amount(t *testing.T, text string, unit int64) *big.Rat {
 	t.Helper()
 	if text == "" || text == "null" {
@@ -90,7 +90,7 @@ func amount(t *testing.T, text string, unit int64) *big.Rat {
 	}
 	v, ok := new(big.Rat).SetString(text)
 	if !ok {
-		t.Fatalf("%q is not a number", text)
+		t.Fatalf("got %q, want a number", text)
 	}
 	v = rounded(v.Quo(v, big.NewRat(unit, 1)))
 	if v.Sign() <= 0 || v.Cmp(big.NewRat(10_000_000, 1)) > 0 {
@@ -132,7 +132,7 @@ type expectation struct {
 	left                       []string // markets outside of the deciding group, sorted
 	disputed                   bool
 	levelled                   bool // uses learned levels
-	// close means that a figure is so near a limit that the last bit of a logarithm decides.
+	// close means that a figure is so close to a limit that the rounding of a logarithm decides.
 	// The test does not compare such an item.
 	close bool
 }
@@ -208,8 +208,8 @@ func (o *expectation) width(group []quoteOf) float64 {
 	return logOf(group[len(group)-1].price) - logOf(group[0].price)
 }
 
-// middleOf returns the price of sorted quotes. For an even number it is the quote of the
-// clearly less noisy market, or the mean of the two middle quotes.
+// middleOf returns the price of sorted quotes. For an even number, the price is the middle quote
+// of the clearly less noisy market, or the mean of both middle quotes.
 func (o *expectation) middleOf(group []quoteOf, of levels) *big.Rat {
 	n := len(group)
 	a, b := group[(n-1)/2], group[n/2]

@@ -46,7 +46,7 @@ func (s *server) unavailable() {
 		}
 		resp, err := client.Do(req)
 		if err != nil {
-			s.t.Errorf("%s %s: %v", r.method, r.path, err)
+			s.t.Errorf("%s %s: got error %v, want a response", r.method, r.path, err)
 			continue
 		}
 		_ = resp.Body.Close()
@@ -78,8 +78,7 @@ func (c *cluster) back() time.Duration {
 	return time.Since(began)
 }
 
-// mostBack returns the time limit for recovery after an outage. On an idle machine it takes 5
-// s.
+// mostBack returns the time limit for recovery after an outage: 5 s on an idle machine.
 func mostBack() time.Duration {
 	if randtest.Long() {
 		return 5 * time.Second
@@ -92,7 +91,7 @@ func (c *cluster) stopAll() {
 	c.t.Helper()
 	for _, s := range c.servers {
 		if took, err := s.stop(); err != nil || took > mostStop {
-			c.t.Errorf("stop during the outage: got error %v after %v, want none in time", err, took)
+			c.t.Errorf("stop after the outage: got error %v after %v, want none within %v", err, took, mostStop)
 		}
 	}
 }
@@ -168,9 +167,9 @@ func endSessions(t *testing.T, url string) (n int) {
 	return n
 }
 
-// TestPostgres_CommitsSurviveLostConnections closes connections exactly at a COMMIT, during
-// runs and pushes. It alternates between closing before the database receives it and closing
-// before the response. It does this two hundred times, or ten times in short mode.
+// TestPostgres_CommitsSurviveLostConnections closes connections exactly at a COMMIT, during runs
+// and pushes. It closes them alternately before the database receives the COMMIT and before the
+// response. It does this two hundred times, or ten times in short mode.
 func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
@@ -202,7 +201,7 @@ func TestPostgres_CommitsSurviveLostConnections(t *testing.T) {
 	pushes := 0
 	for left() {
 		c.begin()
-		// A push that returned an error may have succeeded. Send it again.
+		// A push that returned an error may have succeeded, so the test sends it again.
 		items := make([]asset, 100)
 		for i := range items {
 			items[i] = asset{AssetID: fmt.Sprintf("0-%d", i), MarketHashName: names[r.IntN(len(names))]}
@@ -258,7 +257,7 @@ func TestPostgres_RecoversFromMissingConnections(t *testing.T) {
 	for u := range randtest.Count(40, 400) { // many more users than connections
 		pushing.Go(func() {
 			if _, _, err := c.pushInsisting(c.secret("PLATFORM_API_TOKEN"), fmt.Sprintf("more%d", u), slices.Clone(names[:50])); err != nil {
-				t.Errorf("push %d: %v", u, err)
+				t.Errorf("push %d: got error %v, want none", u, err)
 			}
 		})
 	}
@@ -279,7 +278,7 @@ func takeConnections(t *testing.T, url string, all int) (held []*pgx.Conn) {
 			continue
 		}
 		if time.Since(began) > patience {
-			t.Fatalf("the test opened only %d connections: %v", len(held), err)
+			t.Fatalf("got %d connections, want %d: %v", len(held), all, err)
 		}
 		const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'held'`
 		if _, err := held[0].Exec(ctx, end); err != nil {

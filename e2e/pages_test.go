@@ -28,11 +28,11 @@ func blocks(t *testing.T, page, language string) (found []string) {
 	return found
 }
 
-// elsewhere are tools of blocks that cannot run in a test: they need a container runtime, a
-// cluster, another machine, or the source of the program.
+// elsewhere matches tools that cannot run in a test. They need a container runtime, a cluster,
+// another machine, or the source code of the program.
 var elsewhere = regexp.MustCompile(`(?m)(^|[ |&(])(docker|kubectl|helm|sudo|make|go|git) `)
 
-// shellServer is a server whose directory is also the directory data of a shell, as on the pages.
+// shellServer is a server and a shell. The shell's directory data is the server's directory, as on the pages.
 type shellServer struct {
 	*server
 	shell string
@@ -57,7 +57,7 @@ func newShellServer(t *testing.T, env ...string) shellServer {
 func (s shellServer) run(commands string) string {
 	s.t.Helper()
 	text := strings.NewReplacer("http://127.0.0.1:8080", "http://"+s.addr, "/etc/assay/", s.shell+"/", "assay serve", "assay config").Replace(commands)
-	// The commands of a page continue in the directory and with the variables of those before.
+	// The blocks of a page run one after the other in the same directory.
 	prelude := "export PATH=\"$PWD/bin:$PATH\" LISTEN_ADDR=" + s.addr + "\n"
 	return runIn(s.t, s.shell, nil, "bash", "-euo", "pipefail", "-c", prelude+text)
 }
@@ -72,7 +72,7 @@ func TestPages_CommandsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	const steamID, listed = "76561198000000001", "AK-47 | Redline (Field-Tested)"
-	// Problem codes that a page's commands may get, because its example needs another state.
+	// Problem codes that the commands of a page may get, because the example needs a different state.
 	allowed := map[string][]string{
 		"quarantine-and-held-prices": {"not_quarantined", "no_candidate"},
 		"payment-fees":               {"fee_version_not_found"},
@@ -138,8 +138,8 @@ func lasting(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestTutorial_CommandsRun follows the tutorial: it runs each command of its shell and text
-// blocks from the price list on, and compares the output with the lines of the page, in order.
+// TestTutorial_CommandsRun runs each command in the shell and text blocks of the tutorial,
+// starting with the price list. It compares the output with the lines of the page, in order.
 func TestTutorial_CommandsRun(t *testing.T) {
 	t.Parallel()
 	const page = "docs/tutorial/first-steps.md"

@@ -27,8 +27,8 @@ type partialRun struct {
 	}
 }
 
-// TestPartialOutage_IsPartial uses two providers. One refuses connections. The other one's
-// price list contains two of many known items.
+// TestPartialOutage_IsPartial uses two providers. One provider refuses connections. The price
+// list of the other provider contains two of many known items.
 func TestPartialOutage_IsPartial(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testPartialOutage)
@@ -70,7 +70,7 @@ func testPartialOutage(t *testing.T, on engine) {
 		t.Helper()
 		out, _ := s.command(code, append([]string{"refresh", "--wait", "--json"}, args...)...)
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
-			t.Fatalf("decode the status: %v: %s", err, out)
+			t.Fatalf("status: got error %v, want JSON: %s", err, out)
 		}
 		return r
 	}
@@ -117,8 +117,8 @@ func testPartialOutage(t *testing.T, on engine) {
 	}
 }
 
-// watchRequestCount polls the status until the returned function is called. It fails if the
-// request count of a run decreases.
+// watchRequestCount polls the status until the returned function is called. It fails the test if
+// the request count of a run decreases.
 func watchRequestCount(s *server) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -127,7 +127,7 @@ func watchRequestCount(s *server) (stop func()) {
 			var now status
 			if err := s.tryGet("/api/market-prices/status", &now); err == nil {
 				if now.Status.JobID == last.Status.JobID && now.Usage.RequestCount < last.Usage.RequestCount {
-					s.t.Errorf("run %s: the count of requests fell from %d to %d", now.Status.JobID, last.Usage.RequestCount, now.Usage.RequestCount)
+					s.t.Errorf("run %s: the request count fell from %d to %d, want no decrease", now.Status.JobID, last.Usage.RequestCount, now.Usage.RequestCount)
 				}
 				last = now
 			}

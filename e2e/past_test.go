@@ -13,8 +13,8 @@ import (
 )
 
 // TestPast_EqualsWhatWasStoredAndRecomputes prices names in several runs over some days. Some
-// prices are held and released. It compares random past moments with a snapshot of that time, and
-// recomputes them from the response alone.
+// prices are held and released. It compares the prices at random past moments with a snapshot of
+// that time, and recomputes each price from the response alone.
 func TestPast_EqualsWhatWasStoredAndRecomputes(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -39,7 +39,7 @@ func TestPast_EqualsWhatWasStoredAndRecomputes(t *testing.T) {
 }
 
 // moveSingles leaves every sixth name on one market, where its price often moves far. Such a price
-// is held until a later response changes again.
+// is held until a later response has a different price.
 func (m *markets) moveSingles(r *rand.Rand) {
 	for i := 0; i < len(m.prices); i += 6 {
 		quotes := m.prices[i]
@@ -55,7 +55,7 @@ func (m *markets) moveSingles(r *rand.Rand) {
 	}
 }
 
-// pastRun is the time after a run in which no price changes, with the prices of that time.
+// pastRun is the time between two runs, with a snapshot of the prices in this time.
 type pastRun struct {
 	from, until time.Time
 	snapshot    *snapshot
@@ -85,7 +85,7 @@ func (m *markets) comparePast(t *testing.T, s *server, r *rand.Rand, past []*pas
 	t.Logf("%d moments compared in %s: %v", moments, time.Since(began).Round(time.Millisecond), seen)
 	for _, what := range []string{"majority", "held", "released", "earlier released", "takenAtOnce", "suspect"} {
 		if seen[what] == 0 {
-			t.Errorf("the moments have no price with %s: %v", what, seen)
+			t.Errorf("got no price with %s, want one: %v", what, seen)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (p *pair) quotes(db *sql.DB, provider string) []string {
 		JOIN market m ON m.id = s.market_id JOIN item i ON i.id = s.item_id WHERE m.provider = '`+provider+`' ORDER BY 1, 2, 3`)
 }
 
-// outside finds prices without a matching quote.
+// outside selects prices that are outside the range of their quotes.
 const outside = `
 	SELECT i.name, i.price FROM item i WHERE i.price <= 0 AND EXISTS (SELECT 1 FROM price_point p WHERE p.item_id = i.id)
 	OR i.price > 0 AND i.price NOT BETWEEN

@@ -46,8 +46,8 @@ func everyFault(shape string) []faulted {
 		out = append(out, one(renamed(name[0], name[1])))
 	}
 	if shape == "bulk" || shape == "list" {
-		// Prices in cents instead of dollars are quarantined from 100 names on. Tests of
-		// internal/refresh cover this.
+		// Validation detects cents instead of dollars only in a response of at least 100 names.
+		// Tests of internal/refresh cover this.
 		out = append(out, one(providertest.Mutated("a third of the catalog", third), provider.KindQuarantine))
 	}
 	return out

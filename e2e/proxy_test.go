@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// cut is the treatment of a commit by the proxy.
+// cut is how the proxy treats a commit.
 type cut int
 
 const (
@@ -29,8 +29,8 @@ type proxy struct {
 	socket   string
 	database string
 
-	// commit decides the treatment of each commit. A nil function forwards all commits. It is
-	// set before the first connection and called concurrently.
+	// commit decides how the proxy treats each commit. If it is nil, the proxy forwards all
+	// commits. Tests set it before the first connection. The proxy calls it concurrently.
 	commit func() cut
 	frozen atomic.Bool   // no requests are forwarded
 	resume chan struct{} // closing it resumes forwarding

@@ -14,8 +14,8 @@ import (
 )
 
 // TestRates_InstancesShareBankRates uses the exchange rates of a bank that responds once. Two
-// instances on PostgreSQL convert with them, or one on SQLite, which is restarted. The rates
-// are old and reported as old.
+// instances on PostgreSQL, or one restarted instance on SQLite, convert with these rates. The
+// rates are old, and the server must report them as old.
 func TestRates_InstancesShareBankRates(t *testing.T) { onBoth(t, testRates) }
 
 func testRates(t *testing.T, on engine) {
@@ -90,7 +90,7 @@ func (s *server) converts(date string) {
 	}
 	s.get("/api/market-prices/provider-debug", &debug)
 	if r := debug.ExchangeRates; r.From != "ecb" || !r.Old || r.LastError != nil || len(r.Rates) != 3 {
-		s.t.Errorf("got rates %+v, want three old ones of ecb", r)
+		s.t.Errorf("got rates %+v, want three old rates from ecb", r)
 	}
 }
 

@@ -28,8 +28,8 @@ type detail struct {
 
 // TestReal_RecordedMarketsAndInventory uses the recorded files as markets, for one week and
 // then the next. It pushes a recorded inventory, and compares the results with the second
-// implementation. Validation would reject files of different years together, so each has a
-// separate server.
+// implementation. Validation would reject files of different years together, so each recording
+// has a separate server.
 func TestReal_RecordedMarketsAndInventory(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -95,9 +95,9 @@ func testRecorded(t *testing.T, on engine, r recording) {
 		t.Errorf("second run: got %+v, want %d skipped and %d without a quote", again, priced, total-priced)
 	}
 
-	// This is the next recorded date of the weekly market.
+	// Continue with the next recorded date of the weekly market.
 	if _, err := s.stop(); err != nil {
-		t.Fatalf("stop: %v", err)
+		t.Fatalf("stop: got error %v, want none", err)
 	}
 	next := readWorld(t, dir, second, r.files...)
 	next.lists(t, config, second)
@@ -158,7 +158,7 @@ func checkPrices(t *testing.T, s *server, w, former *world, r recording) map[str
 				continue
 			}
 			if former != nil && len(w.quotes[k]) != len(former.quotes[k]) {
-				continue // a market has no new quote; its last one is used for a day
+				continue // a market has no new quote, so its last quote is used for a day
 			}
 			if quoted {
 				want = o.by(r.estimate)
@@ -189,8 +189,8 @@ func suspect(price, old *big.Rat) bool {
 	return price.Cmp(new(big.Rat).Mul(old, twice)) > 0 || new(big.Rat).Mul(price, twice).Cmp(old) < 0
 }
 
-// is reports whether got is the expected price. Without levels it must be exact. With levels
-// it may differ by up to two millionths of an amount plus two millionths of the price.
+// is reports whether got is the expected price. Without levels the price must be exact. With
+// levels it may differ by up to 0.000002 units plus two millionths of the price.
 func (o *expectation) is(got, want *big.Rat) bool {
 	if !o.levelled {
 		return got.Cmp(want) == 0
@@ -230,8 +230,8 @@ func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 		if got.Cmp(o.consensus) == 0 {
 			exact++
 		}
-		// Without a majority the last price decides. The second implementation does not know
-		// it.
+		// Without a majority, the last price decides. The second implementation does not know
+		// the last price.
 		sameLast := estimate == "consensus" || !o.disputed
 		if sameLast && !o.is(got, o.consensus) {
 			t.Errorf("consensus of %q: got %s, want %s (quotes %v)", k.name, d.Consensus, o.consensus.FloatString(6), quotes)

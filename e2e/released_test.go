@@ -15,8 +15,8 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// released has a backup of a small database of each released version and engine, made by that
-// version. They never change: migrations of a released version are frozen.
+// released is a directory of backups. Each released version made a backup of a small database on
+// each engine. The backups never change, because migrations of a released version are frozen.
 const released = "testdata/released"
 
 // recordedState is what a released version reported about its database.
@@ -29,7 +29,7 @@ type recordedState struct {
 
 const recordedUser = "seller"
 
-// state reads the same from a running server.
+// state reads the same data from a running server.
 func (s *server) state(item string) (state recordedState) {
 	s.t.Helper()
 	var price struct{ CurrentPrice json.Number }
@@ -73,7 +73,7 @@ func recordRelease(t *testing.T, on engine, dir string) {
 
 // TestRelease_UpgradesTheDatabaseOfEveryVersion restores the backup of each released version and
 // starts this build on it. Before the first release there is only the backup of this build.
-// `ASSAY_RECORD=0.1.0 go test ./e2e -run TestRelease` adds those of a new version.
+// `ASSAY_RECORD=0.1.0 go test ./e2e -run TestRelease` adds the backups of a new version.
 func TestRelease_UpgradesTheDatabaseOfEveryVersion(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
@@ -111,8 +111,8 @@ func TestRelease_UpgradesTheDatabaseOfEveryVersion(t *testing.T) {
 	})
 }
 
-// releasedVersions returns the directories of all released versions. They must be those of the
-// changelog.
+// releasedVersions returns the directories of all released versions. They must match the versions
+// in the changelog.
 func releasedVersions(t *testing.T) (dirs []string) {
 	t.Helper()
 	changelog, err := os.ReadFile("../CHANGELOG.md")

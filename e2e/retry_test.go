@@ -22,8 +22,8 @@ type request struct {
 	response []byte // nil: no response yet
 }
 
-// carryOut sends the request until it succeeds. While another worker sends it, the server
-// rejects it.
+// carryOut sends the request until it succeeds. The server rejects the request while another
+// worker sends it.
 func (e *request) carryOut(ctx context.Context, s *server) error {
 	for {
 		status, response, err := s.keyed(e.path, e.key, e.body)

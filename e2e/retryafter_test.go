@@ -13,8 +13,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// demanding is a provider that returns a Retry-After, then sends the rest of the response as
-// slowly as possible.
+// demanding is a provider. If refuse is set, it sends a Retry-After and delays the end of the response.
 type demanding struct {
 	list    []byte
 	mu      sync.Mutex

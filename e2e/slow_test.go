@@ -45,8 +45,8 @@ func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 			}
 			return names
 		}
-		// The budget may be used up before or after the forced run. Therefore count the stored
-		// quotes instead of the quotes of the run.
+		// The budget may be used up before or after the forced run. Therefore the test counts the
+		// stored quotes instead of the quotes of the run.
 		db := s.open()
 		const quotes = `SELECT 1 FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.provider = '` + sim.Name + `' LIMIT 1`
 		s.await("the use of the whole budget", func() bool { return served(markets) >= budget })
@@ -60,7 +60,7 @@ func TestSlow_BackgroundProviderDoesNotBlockRun(t *testing.T) {
 		checkJob(t, s, id, names)
 		checkRows(t, s, 2)
 		if n := served(markets); n != budget {
-			t.Errorf("got %d requests, want the %d that are allowed", n, budget)
+			t.Errorf("got %d requests, want the %d that the limit allows", n, budget)
 		}
 	})
 }

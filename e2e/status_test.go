@@ -12,8 +12,8 @@ import (
 	"assay/internal/randtest"
 )
 
-// TestStatus_IsFastDuringRun requests the status 200 times per second during a run, or 50
-// times in short mode. The run has 5,000 names on 10 markets, or 30,000 names in long mode.
+// TestStatus_IsFastDuringRun requests the status 200 times per second during a run, or 50 times
+// per second in short mode. The run has 5,000 names on 10 markets, or 30,000 names in long mode.
 // Latency is measured from the scheduled time of each request. The limit is wide because the
 // machine is shared, so the test detects only stalls.
 func TestStatus_IsFastDuringRun(t *testing.T) {

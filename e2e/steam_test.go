@@ -14,8 +14,8 @@ import (
 	"assay/internal/provider/steam/steamtest"
 )
 
-// TestSteam_ProviderDebugDistinguishesErrors uses all responses of Steam without a price, and
-// checks the report to operators. None of them may set a price.
+// TestSteam_ProviderDebugDistinguishesErrors uses each kind of Steam response without a price, and
+// checks the report to operators. None of the responses may set a price.
 func TestSteam_ProviderDebugDistinguishesErrors(t *testing.T) {
 	t.Parallel()
 	always := func(status int, body string) *steamtest.Server {
@@ -64,9 +64,9 @@ func TestSteam_ProviderDebugDistinguishesErrors(t *testing.T) {
 	}
 }
 
-// TestSteam_ProviderTestRespectsRetryAfter runs a provider test while a server is waiting for
-// a retry-after of Steam. The server locks the database or shares it. The test must send no
-// request.
+// TestSteam_ProviderTestRespectsRetryAfter runs a provider test while a server is waiting for a
+// retry-after of Steam. The server locks an SQLite database and shares a PostgreSQL database. The
+// provider test must send no request.
 func TestSteam_ProviderTestRespectsRetryAfter(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {

@@ -14,7 +14,7 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// mostStop is the time limit of a stop. On an idle machine it is 10 s.
+// mostStop is the time limit of a stop. On an idle machine a stop takes at most 10 s.
 const mostStop = 30 * time.Second
 
 // hanging returns a simulator that accepts requests and does not respond until it is released.

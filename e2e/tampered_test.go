@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// alter changes the database directly. It fails unless each query changes a row.
+// alter changes the database directly. It fails the test unless each query changes a row.
 func (s *server) alter(queries ...string) {
 	s.t.Helper()
 	db := s.open()
 	for _, query := range queries {
 		done, err := db.ExecContext(s.t.Context(), query)
 		if err != nil {
-			s.t.Fatalf("statement %s: %v", query, err)
+			s.t.Fatalf("statement %s: got error %v, want none", query, err)
 		}
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
 			s.t.Fatalf("statement %s changed no row, want one (error %v)", query, err)
@@ -21,7 +21,7 @@ func (s *server) alter(queries ...string) {
 	}
 }
 
-// wantResponse fails unless a response has the given status and code.
+// wantResponse fails the test unless a response has the given status and code.
 func wantResponse(t *testing.T, what string, wantStatus int, wantCode string, status int, response []byte, err error) {
 	t.Helper()
 	var p struct{ Code string }

@@ -61,7 +61,7 @@ func (s *server) buy(listing, buyer, key string) (int, []byte, error) {
 	return s.keyed("/api/listings/"+listing+"/purchase", key, `{"buyerId":"`+buyer+`"}`)
 }
 
-// bought purchases a listing and fails if this is not possible.
+// bought purchases a listing. It fails the test if the purchase fails.
 func (s *server) bought(listing, buyer string) (t trade) {
 	s.t.Helper()
 	status, response, err := s.buy(listing, buyer, "buy "+listing)

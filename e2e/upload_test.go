@@ -38,8 +38,8 @@ func largeInventory(user, assets, bytes int) io.Reader {
 	return out
 }
 
-// TestPushes_LargestInventoriesUseBoundedMemory concurrently pushes inventories of 50,000
-// assets, or twelve of them in long mode. The server may reject some of them temporarily.
+// TestPushes_LargestInventoriesUseBoundedMemory concurrently pushes four inventories of 50,000
+// assets, or twelve in long mode. The server may reject some of them temporarily.
 func TestPushes_LargestInventoriesUseBoundedMemory(t *testing.T) {
 	onBoth(t, testLargePushes)
 }

@@ -92,13 +92,13 @@ func TestUsers_DeletionKeepsLedger(t *testing.T) {
 				t.Errorf("%s: got rows %v, want none", empty, rows)
 			}
 		}
-		s.await("ranks without the deleted", func() bool { return len(s.ranked()) == 0 })
+		s.await("ranks without the deleted users", func() bool { return len(s.ranked()) == 0 })
 		other := s.putUser("other", `{"steamId":"`+steamID+`"}`)
 		if *other.SteamID != steamID {
 			t.Errorf("other user: got %+v, want the Steam id %s of the deleted one", other, steamID)
 		}
 
-		// The ledger and the trades must keep the users, and pass verification.
+		// The ledger and the trades must keep the users and pass verification.
 		if s.get("/api/trades/"+trade.ID, &trade); trade.SellerID != "seller" || trade.BuyerID != "buyer" || trade.Net != 950 {
 			t.Errorf("trade of the deleted user: got %+v, want it unchanged", trade)
 		}
@@ -178,7 +178,7 @@ func TestUsers_DeletionIsAtomicAfterKills(t *testing.T) {
 				t.Fatal(err)
 			case status == http.StatusNotFound:
 				gone++
-				s.putUser("u", `{}`) // shows the rest of an inventory
+				s.putUser("u", `{}`) // makes any remaining rows readable
 				if s.get("/api/inventory/u", &page); page.Rows != 0 {
 					t.Errorf("round %d: got %[2]d rows of the deleted user, want none", round, page.Rows)
 				}

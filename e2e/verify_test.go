@@ -50,7 +50,7 @@ func (s *server) command(code int, args ...string) (stdout, stderr string) {
 	if e := cmd.Run(); e != nil {
 		exit, ok := errors.AsType[*exec.ExitError](e)
 		if !ok {
-			s.t.Fatalf("cannot run assay verify: %v", e)
+			s.t.Fatalf("cannot run assay: %v", e)
 		}
 		got = exit.ExitCode()
 	}
@@ -146,7 +146,7 @@ func TestVerify_ReportsTamperingEverywhere(t *testing.T) {
 			t.Helper()
 			done, err := db.ExecContext(t.Context(), query)
 			if err != nil {
-				t.Fatalf("statement %s: %v", query, err)
+				t.Fatalf("statement %s: got error %v, want none", query, err)
 			}
 			if n, err := done.RowsAffected(); err != nil || n == 0 {
 				t.Fatalf("statement %s changed no row, want one (error %v)", query, err)

@@ -59,7 +59,7 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case number < r.last:
 		r.t.Errorf("got message %d after %d, want a higher number", number, r.last)
 	case known && before != string(body):
-		r.t.Errorf("message %d again: got another body, want the same", number)
+		r.t.Errorf("message %d again: got a different body, want the same", number)
 	case known:
 		r.repeated++
 	}

@@ -114,7 +114,7 @@ func TestArrival_ReadsARefusedBodyToItsEnd(t *testing.T) {
 			_ = first.Close()
 			<-sent
 		}()
-		go func() { // stays the first upload until the second one is refused
+		go func() { // this upload stays the first one until the second upload is refused
 			defer close(sent)
 			for range 4 * intakeWait / paceWindow {
 				if _, err := io.WriteString(first, strings.Repeat("1,", paceBytes)); err != nil {

@@ -189,7 +189,7 @@ func TestAuth_LimitsOnlyWrongSecrets(t *testing.T) {
 					t.Errorf("no secret: got status %d, want 401", got.StatusCode)
 				}
 				if got := h.request("GET", "/metrics", ""); !strings.Contains(got.body, "\nassay_wrong_secrets_total 1000\n") {
-					t.Error("got metrics without assay_wrong_secrets_total 1000, want the wrong secrets alone")
+					t.Error("got metrics without assay_wrong_secrets_total 1000, want only wrong secrets counted")
 				}
 			})
 		})
@@ -239,7 +239,7 @@ func TestHealth_ShowsDetailsToAdminsOnly(t *testing.T) {
 
 func TestMetrics_AreOpenToThisMachineOnly(t *testing.T) {
 	h := startServer(t, nil)
-	h.request("GET", "/api/health", "") // is counted
+	h.request("GET", "/api/health", "") // the metrics count this request
 	if got := h.request("GET", "/metrics", ""); got.StatusCode != http.StatusOK || !strings.Contains(got.body, `assay_http_requests_total{method="GET",route="/api/health",status="200"} 1`) {
 		t.Errorf("from this machine: got status %d, %s; want 200", got.StatusCode, got.body)
 	}

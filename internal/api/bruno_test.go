@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// brunoDir is the collection for Bruno, a program that sends requests.
+// brunoDir is the directory of the request collection for Bruno, an API client.
 const brunoDir = "../../client/bruno"
 
 // described is the part of the OpenAPI document that a collection needs.
@@ -38,8 +38,8 @@ type described struct {
 	}
 }
 
-// brunoCredential returns the sections of a request that authenticate it, by the first way in
-// the document.
+// brunoCredential returns the parts of a Bruno request that authenticate it. It uses the first
+// security scheme of the operation in the document.
 func brunoCredential(security []map[string][]string) (kind, headers, section string) {
 	if len(security) > 0 {
 		for scheme := range security[0] {
@@ -56,7 +56,7 @@ func brunoCredential(security []map[string][]string) (kind, headers, section str
 	return "none", "", ""
 }
 
-// brunoRequests returns a file in Bruno's format for each operation, by path.
+// brunoRequests returns the content of a Bruno file for each operation, by path.
 func brunoRequests(t *testing.T, document []byte) map[string]string {
 	t.Helper()
 	var all described
@@ -80,7 +80,7 @@ func brunoRequests(t *testing.T, document []byte) map[string]string {
 					value = fmt.Sprint(p.Schema.Enum[0])
 				}
 				switch p.In {
-				case "query": // a leading ~ means that it is not sent
+				case "query": // Bruno does not send a parameter with a leading ~
 					query += "  " + strings.TrimSuffix("~"+p.Name+": "+value, " ") + "\n"
 				case "path":
 					segments += "  " + p.Name + ": {{" + p.Name + "}}\n"
@@ -143,7 +143,7 @@ vars:secret [
 ]
 `
 
-// generateBruno compares the stored collection with the document.
+// generateBruno compares the stored collection with the document. With ASSAY_UPDATE=1 it rewrites the collection.
 func generateBruno(t *testing.T, document []byte) {
 	t.Helper()
 	files := brunoRequests(t, document)
@@ -185,8 +185,8 @@ func generateBruno(t *testing.T, document []byte) {
 	}
 }
 
-// TestBruno_EveryRequestIsValid parses the stored requests and sends each to the server: each
-// reaches its route with the secrets of the environment.
+// TestBruno_EveryRequestIsValid parses the stored requests. Each request must reach its route.
+// The test sends the GET requests, except the stream, with the secrets of the environment.
 func TestBruno_EveryRequestIsValid(t *testing.T) {
 	h := startServer(t, nil)
 	variables := map[string]string{
@@ -209,7 +209,7 @@ func TestBruno_EveryRequestIsValid(t *testing.T) {
 			sent = strings.ReplaceAll(sent, "{{"+name+"}}", value)
 		}
 		if strings.Contains(sent, "{{") {
-			t.Errorf("%s: got a variable in the text, want only those of the environment:\n%s", file, sent)
+			t.Errorf("%s: got an unknown variable in the text, want only variables of the environment:\n%s", file, sent)
 		}
 		blocks := brunoBlocks(sent)
 		method := strings.ToLower(op.method)
@@ -237,7 +237,7 @@ func TestBruno_EveryRequestIsValid(t *testing.T) {
 		}
 		got := h.request(op.method, address, "", with...)
 		if got.StatusCode == 401 || got.StatusCode == 403 || got.StatusCode == 400 || got.StatusCode >= 500 {
-			t.Errorf("%s: got status %d %s, want none of a wrong request", file, got.StatusCode, got.body)
+			t.Errorf("%s: got status %d %s, want the request accepted", file, got.StatusCode, got.body)
 		}
 	}
 }

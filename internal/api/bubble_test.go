@@ -14,7 +14,7 @@ import (
 // therefore take no real time. The parameter change may be nil.
 func inBubble(t *testing.T, change func(*Deps), test func(t *testing.T, h *harness)) {
 	t.Helper()
-	sampleData(t) // before the clock is fake
+	sampleData(t) // created outside the bubble, with the real clock
 	synctest.Test(t, func(t *testing.T) { test(t, newHarness(t, change)) })
 }
 
@@ -98,7 +98,7 @@ func isFree(t *testing.T, g *admission.Gate) bool {
 	return true
 }
 
-// hookedRecorder calls before when the response begins.
+// hookedRecorder calls its function before when the response begins.
 type hookedRecorder struct {
 	*httptest.ResponseRecorder
 	before func()

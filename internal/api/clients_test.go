@@ -41,8 +41,8 @@ func TestClients_AreGeneratedFromTheDocument(t *testing.T) {
 	})
 }
 
-// clientDocument returns the OpenAPI document without failed responses, headers of responses and
-// examples. They are two thirds of the generated code, and the clients return all failures as one type.
+// clientDocument returns the OpenAPI document without error responses, response headers and examples.
+// These parts make up two thirds of the generated code, and the clients return all failures as one type.
 func clientDocument(t *testing.T) []byte {
 	t.Helper()
 	var all map[string]any
@@ -75,7 +75,7 @@ func clientDocument(t *testing.T) []byte {
 	return out
 }
 
-// removeExamples removes examples below a node. named means that the keys of the node are names.
+// removeExamples removes examples below a node. If named is true, the keys of the node are names, not keywords.
 func removeExamples(node any, named bool) {
 	switch node := node.(type) {
 	case []any:
@@ -93,13 +93,13 @@ func removeExamples(node any, named bool) {
 	}
 }
 
-// generateClient runs a generator that writes the file made, and compares it with the stored file.
+// generateClient runs a generator that writes the file made, and compares made with the file stored.
 func generateClient(t *testing.T, made, stored, program string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", program, err, out)
+		t.Fatalf("%s: got error %v, want success\n%s", program, err, out)
 	}
 	want, err := os.ReadFile(made)
 	if err != nil {

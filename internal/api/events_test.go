@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A reader whose next events were deleted gets 410 with a number that is accepted.
+// If the next events of a reader were deleted, the reader gets 410 with the number to continue after.
 func TestEvents_ExpiredNumberIs410(t *testing.T) {
 	h := newHarness(t, nil)
 	h.exec(`UPDATE event_feed SET expired_events = (SELECT min(number) FROM event WHERE number > 0)`)
@@ -16,7 +16,7 @@ func TestEvents_ExpiredNumberIs410(t *testing.T) {
 			t.Errorf("/api/events%s: got the change %q, want the number %s to continue after", after, p.Change, want)
 		}
 		if got := h.request("GET", "/api/events?after="+p.Change, "", asPlatform); got.StatusCode != http.StatusOK {
-			t.Errorf("after the named number: got status %d: %s; want 200", got.StatusCode, got.body)
+			t.Errorf("after the number in the problem: got status %d: %s; want 200", got.StatusCode, got.body)
 		}
 	}
 }

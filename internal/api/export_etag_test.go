@@ -6,7 +6,7 @@ import (
 	"assay/internal/view"
 )
 
-// TestExport_ETagHasCurrencyAndRates compares the validators of exports of the same prices.
+// TestExport_ETagHasCurrencyAndRates compares the ETags of exports of the same prices in several forms.
 func TestExport_ETagHasCurrencyAndRates(t *testing.T) {
 	e := &exporter{call: &call{values: values{}}}
 	of := view.Export{Change: 7, Version: 9, Currency: "USD"}
@@ -24,6 +24,6 @@ func TestExport_ETagHasCurrencyAndRates(t *testing.T) {
 		seen[made] = name
 	}
 	if again := e.etag(of, nil, ""); seen[again] != "dollars" {
-		t.Errorf("the same export: got another ETag %s, want the one before", again)
+		t.Errorf("the same export: got a different ETag %s, want the same one again", again)
 	}
 }

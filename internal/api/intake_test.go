@@ -55,8 +55,8 @@ func TestIntake_StopsWaitingWhenTheRequestEnds(t *testing.T) {
 	})
 }
 
-// TestIntake_StaysWithinItsLimit runs random uploads in parallel. All of them end, and all
-// except the first one together stay within intakeRoom.
+// TestIntake_StaysWithinItsLimit runs random uploads in parallel. All uploads must end. Without
+// the first upload, their total size must stay within intakeRoom.
 func TestIntake_StaysWithinItsLimit(t *testing.T) {
 	seed := randtest.Seed(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -173,7 +173,7 @@ func TestKeys_RefuseInvalidBodies(t *testing.T) {
 	}
 }
 
-// TestAudit_RecordsEachWriteOnce sends a request to each route. Exactly those that change
+// TestAudit_RecordsEachWriteOnce sends a request to each route. Only requests that change
 // something leave an entry.
 func TestAudit_RecordsEachWriteOnce(t *testing.T) {
 	for _, op := range newHarness(t, nil).api.routes.operations {
@@ -205,7 +205,7 @@ func TestAudit_RecordsEachWriteOnce(t *testing.T) {
 				t.Errorf("got the entry %+v, want %+v", entries[0], want)
 			}
 			if at.Before(before.Truncate(time.Microsecond)) || at.After(h.clock.Now()) {
-				t.Errorf("got the time %v, want that of the request, %v", at, before)
+				t.Errorf("got the time %v, want the time of the request, %v", at, before)
 			}
 		})
 	}
@@ -228,7 +228,7 @@ func TestAudit_NamesTheCredential(t *testing.T) {
 		t.Errorf("got the actors %q, want market key:sync platform", got)
 	}
 	if log := h.log.String(); !strings.Contains(log, `"actor":"key:sync"`) {
-		t.Errorf("log of requests: got %s, want the actor key:sync in it", log)
+		t.Errorf("request log: got %s, want the actor key:sync in it", log)
 	}
 	if got := h.request("GET", "/api/audit?actor=key:sync", "", asAdmin); strings.Count(got.body, `"actor"`) != 1 {
 		t.Errorf("got %s, want one entry of the key", got.body)

@@ -174,8 +174,8 @@ func TestOnce_ReturnsTheResponseOfAnotherInstance(t *testing.T) {
 	}
 }
 
-// TestOnce_ReportsALostResponse has a ledger transaction without a stored response. No
-// request with its key moves money again, and no refusal is stored in place of the response.
+// TestOnce_ReportsALostResponse posts a ledger transaction and stores no response. A request with
+// the same key must not move money again, and must not store a refusal as the response.
 func TestOnce_ReportsALostResponse(t *testing.T) {
 	for _, outcome := range []error{idempotency.ErrKeyUsed, fault.New(fault.Conflict, "not_active", "It is sold.")} {
 		h := startOnce(t, keyRequired)
@@ -194,8 +194,8 @@ func TestOnce_ReportsALostResponse(t *testing.T) {
 	}
 }
 
-// TestOnce_RefusesAnAlteredResponse alters a stored response about money. Its seal no longer
-// matches, so it is not replayed.
+// TestOnce_RefusesAnAlteredResponse alters a stored response about money. The seal no longer
+// matches, so the server must not replay the response.
 func TestOnce_RefusesAnAlteredResponse(t *testing.T) {
 	h := startOnce(t, keyRequired)
 	if got := h.work("u1", `{}`, "k", asPlatform); got.StatusCode != 201 {

@@ -57,7 +57,7 @@ func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
 	}
 }
 
-// TestOpenAPI_EveryRouteHasExampleErrorsAndScope checks what a client needs to know of a route:
+// TestOpenAPI_EveryRouteHasExampleErrorsAndScope checks what a client needs to know about a route:
 // an example of each response and body, the problem codes, and the scope of API keys.
 func TestOpenAPI_EveryRouteHasExampleErrorsAndScope(t *testing.T) {
 	h := startServer(t, nil)
@@ -96,7 +96,7 @@ func TestOpenAPI_EveryRouteHasExampleErrorsAndScope(t *testing.T) {
 		scope, _ := apitest.At(described, "x-scope").(string)
 		public := op.access == nil || slices.Contains(adminOnly, tag(op.path))
 		if (scope == "") != public || scope != "" && !slices.Contains(apikey.Scopes(), scope) {
-			t.Errorf("%s: got the scope %q, want one of %v; none: %t", name, scope, apikey.Scopes(), public)
+			t.Errorf("%s: got the scope %q, want one of %v, or none if the route is public: %t", name, scope, apikey.Scopes(), public)
 		}
 		if security := fmt.Sprint(apitest.At(described, "security")); strings.Contains(security, "apiKey") == public {
 			t.Errorf("%s: got the credentials %s, want an API key: %t", name, security, !public)

@@ -193,7 +193,7 @@ func TestServe_KeepsNamesByteForByte(t *testing.T) {
 				t.Errorf("%q by %.80s: got status %d, name %q; want 200, name %q", name, path, status, got.MarketHashName, name)
 			}
 		}
-		// The item is known, but no price of it is held.
+		// The item is known, but it has no held price.
 		if status, got := h.requestRaw("POST", "/api/market-prices/items/"+segment(name)+"/accept"); status != http.StatusConflict || got.Code != "no_candidate" {
 			t.Errorf("accept %q: got status %d %s, want 409 no_candidate", name, status, got.Code)
 		}

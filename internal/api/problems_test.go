@@ -27,8 +27,8 @@ func TestProblems_AreTheDocumentedOnes(t *testing.T) {
 	generatedPart(t, path, "problems", table.String())
 }
 
-// TestProblems_HaveTheStatusOfTheirFault compares the statuses in problems.txt with the kinds
-// of all faults in the source that an HTTP response can have.
+// TestProblems_HaveTheStatusOfTheirFault compares the statuses in problems.txt with the kinds of
+// all faults in the source code that an HTTP response can contain.
 func TestProblems_HaveTheStatusOfTheirFault(t *testing.T) {
 	all, err := readProblems(problemsFile)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestProblems_HaveTheStatusOfTheirFault(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			// The command line and the page have codes of their own, and only a start reports
+			// The command line and the web pages have their own codes, and only a start reports
 			// an invalid configuration.
 			if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "../cli/") || strings.HasPrefix(file, "../web/") {
 				continue

@@ -37,8 +37,8 @@ func generatedPart(t *testing.T, path, name, want string) {
 	}
 }
 
-// routesTable returns the rows of the routes with one of the tags. Statuses of problems that all
-// routes with a credential or with a body have are described once on the page.
+// routesTable returns the table rows of the routes with one of the tags. It omits the problem
+// statuses that all routes with a credential or a body share. The page describes them once.
 func routesTable(operations []operation, tags []string) string {
 	var table strings.Builder
 	table.WriteString("| route | credential, scope | what it does | problems |\n|---|---|---|---|\n")

@@ -80,7 +80,7 @@ func (h *harness) newRequest(method, path string, body io.Reader) *http.Request 
 func (h *harness) send(r *http.Request) result {
 	h.t.Helper()
 	version := h.database.Version(h.t, h.raw)
-	if r.URL.Path == "/api/prices/stream" { // ends only with its client
+	if r.URL.Path == "/api/prices/stream" { // the stream ends only when the client disconnects
 		ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
 		defer cancel()
 		r = r.WithContext(ctx)

@@ -204,7 +204,7 @@ func refuse(h *harness, op operation) (all []result) {
 	for range access.MaxFailures + 1 {
 		send(path, body, "Authorization: Bearer "+wrongSecret, remote)
 	}
-	h.clock.set(h.clock.Now().Add(access.FailureWindow)) // ends the limit on the address
+	h.clock.set(h.clock.Now().Add(access.FailureWindow)) // ends the limit for the client address
 	return all
 }
 
@@ -234,7 +234,7 @@ func lackResource(h *harness, op operation) (all []result) {
 	return append(all, h.request(op.method, path, body, asAdmin))
 }
 
-// failCommits lets commits fail with each kind of fault that the operation documents.
+// failCommits makes commits fail with each kind of fault that the operation documents.
 func failCommits(h *harness, op operation) (all []result) {
 	for _, kind := range []fault.Kind{fault.NotFound, fault.Conflict, fault.Unprocessable, fault.Upstream} {
 		if slices.Contains(op.faults, kind.Status()) {
@@ -246,7 +246,7 @@ func failCommits(h *harness, op operation) (all []result) {
 	return all
 }
 
-// codes are documented codes by the kind of their fault.
+// codes has one documented problem code for each kind of fault.
 var codes = map[fault.Kind]string{
 	fault.NotFound: "user_not_found", fault.Conflict: "job_running", fault.Unprocessable: "invalid_payment", fault.Upstream: "fee_rules_unreachable",
 }

@@ -216,7 +216,7 @@ func (h *harness) bulk(forced bool, by string) {
 	h.drain()
 }
 
-// drain does all work of the engine.
+// drain runs the engine until no work is left.
 func (h *harness) drain() {
 	h.t.Helper()
 	for more := true; more; {
@@ -257,7 +257,7 @@ func (h *harness) buy(listing int64) {
 	h.must(h.deps.Market.Purchase(h.t.Context(), market.Purchase{ListingID: listing, Buyer: "u2"}, func(*db.Tx, market.Trade) error { return nil }))
 }
 
-// writeFeeRules writes a file of fee rules. Its fee for a sale is in basis points.
+// writeFeeRules writes a file of fee rules with the given sale fee in basis points.
 func (h *harness) writeFeeRules(points int) {
 	h.t.Helper()
 	rules := `{"rules":[{"id":"sale","priority":100,"conditions":{"kind":"sale"},"basisPoints":` + strconv.Itoa(points) + `}],"fallback":{"basisPoints":0}}`

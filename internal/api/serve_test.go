@@ -78,7 +78,7 @@ func TestServe_AcceptsShortPrintableRequestIDs(t *testing.T) {
 		got := h.request("GET", "/api/health", "", header("X-Request-Id: "+id))
 		given := got.Header.Get("X-Request-Id")
 		if (given == id) != accepted || given == "" || len(given) > maxRequestID {
-			t.Errorf("%q: got request id %q, want the sent one: %v", id, given, accepted)
+			t.Errorf("%q: got request id %q, want the sent id: %v", id, given, accepted)
 		}
 		if !strings.Contains(h.log.String(), fmt.Sprintf(`"request_id":%q`, given)) {
 			t.Errorf("got no log record of request id %q, want one", given)

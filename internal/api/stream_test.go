@@ -13,7 +13,7 @@ import (
 // silent is the connection of a client that does not read after the first write.
 type silent struct {
 	*httptest.ResponseRecorder
-	limits []time.Time // of each write
+	limits []time.Time // write deadlines
 }
 
 // SetWriteDeadline is called by http.ResponseController.
@@ -38,21 +38,21 @@ func TestStream_DisconnectsAClientThatDoesNotRead(t *testing.T) {
 	func() {
 		defer func() {
 			if got := recover(); got != http.ErrAbortHandler { //nolint:err113 // a panic value
-				t.Errorf("got the panic %v, want that of an aborted response", got)
+				t.Errorf("got the panic %v, want http.ErrAbortHandler", got)
 			}
 		}()
 		h.api.ServeHTTP(w, r)
 	}()
 	if len(w.limits) != 2 || time.Until(w.limits[1]) > streamPatience {
-		t.Errorf("got the limits %v of writes, want two of at most %s", w.limits, streamPatience)
+		t.Errorf("got the write deadlines %v, want two, at most %s from now", w.limits, streamPatience)
 	}
 	if !strings.Contains(h.log.String(), "the client read nothing for 10s") {
 		t.Errorf("got the log %s, want the reason of the disconnection", h.log)
 	}
 }
 
-// TestPace_LimitsAllStreamsWhilePricesChange compares the time of the writes of many streams with
-// the rate.
+// TestPace_LimitsAllStreamsWhilePricesChange compares the time that the writes of many streams
+// take with the rate limit.
 func TestPace_LimitsAllStreamsWhilePricesChange(t *testing.T) {
 	for _, quiet := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -60,7 +60,7 @@ func TestTexts_EveryPropertyHasAnExample(t *testing.T) {
 				continue
 			}
 			if err := d.Check(examples[0], "components", "schemas", name, "properties", property); err != nil && examples[0] != nil {
-				t.Errorf("the example of %s.%s: %v", name, property, err)
+				t.Errorf("example of %s.%s: got error %v, want a valid example", name, property, err)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func TestTexts_EveryPropertyHasAnExample(t *testing.T) {
 // TestTexts_StatesHaveEnumerations checks that string properties with names such as state or
 // kind are enumerations.
 func TestTexts_StatesHaveEnumerations(t *testing.T) {
-	free := []string{ // texts for people, or of the operator
+	free := []string{ // texts for people, or texts from the operator
 		"Checked.reason", "FeeMismatch.reason", "Unconfigured.reason", "Description.type",
 	}
 	closed := []string{"kind", "state", "stage", "status", "reason", "code", "method", "basis", "breaker", "type", "period", "shape", "why", "rounding", "check"}

@@ -230,7 +230,7 @@ func (h *harness) pull(context.Context, string, steaminv.Place) (inventory.Push,
 	return inventory.Push{AppID: place.AppID, ContextID: place.ContextID, SnapshotAt: h.clock.Now(), Assets: assets(redline)}, nil
 }
 
-// injectFault lets every commit fail with the fault that a test has set.
+// injectFault makes every commit fail with the fault that a test has set.
 func (h *harness) injectFault(point string) error {
 	if f := h.faults.Load(); f != nil && point == "before commit" {
 		return f

@@ -16,7 +16,7 @@ import (
 //
 //	One of six markets asks 1,438.168 for a graffiti:
 //	  TestCase_AbsurdAskDoesNotChangeThePrice
-//	All ★ fell by 41 % overnight:
+//	The prices of all ★ items fell by 41 % overnight:
 //	  TestCase_FallOfAClassIsAcceptedImmediately
 //	Quotes of 0.03 and 1,438 gave 719:
 //	  TestCase_TwoConflictingQuotesAreNotAveraged
@@ -155,7 +155,7 @@ func TestCase_FallOfAClassIsAcceptedImmediately(t *testing.T) {
 		names = append(names, fmt.Sprintf("★ Knife %d", i))
 		before, after = append(before, 100+float64(i)), append(after, (100+float64(i))*0.59)
 	}
-	after[7] = before[7] * 0.35 // a factor above 2, but less than 2 relative to its class
+	after[7] = before[7] * 0.35 // a factor above 2, but below 2 relative to its class
 	for _, markets := range []int{1, 3} {
 		s := newSimTest(t, markets, pricing.Policy{}, names...)
 		same := func(q []float64) (out [][]float64) {
@@ -258,8 +258,8 @@ func TestCase_MarketThatGrowsInEachRunIsRefused(t *testing.T) {
 	}
 }
 
-// The price of one item may really grow this fast. It changes only with changed responses,
-// stays below the quote, and never has status ok.
+// The quote of one item may really grow this fast. The estimated price changes only with changed
+// responses, stays below the quote, and never has status ok.
 func TestCase_ItemThatGrowsOnOneMarketIsNotOK(t *testing.T) {
 	const factor = 1.9
 	s := newSimTest(t, 1, pricing.Policy{}, "Sticker | Drifting")

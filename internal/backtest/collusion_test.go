@@ -10,9 +10,8 @@ import (
 )
 
 // Up to half of the markets change their prices in the same way. The first such responses
-// look normal. The limits are measured values from docs/contribute/pricing.md. Without the
-// checks of each item and of the number of refused markets, 628 of 1,000 wrong prices had
-// status ok.
+// look normal. The limits are measured values from docs/contribute/pricing.md. Before pricing
+// checked each item and the number of refused markets, 628 of 1,000 wrong prices had status ok.
 func TestCase_PricesOfColludingMarketsAreSuspect(t *testing.T) {
 	type attack struct{ markets, colluding, limit int }
 	for name, c := range map[string]struct {

@@ -54,7 +54,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// newKeeper returns a Keeper with the same store, like another or a restarted process.
+// newKeeper returns a Keeper with the same store, as in another process or after a restart.
 func (f *fixture) newKeeper(fixed pricing.Rates) *Keeper {
 	return New(Options{
 		Base: "USD", Fixed: fixed, Source: f.source, Store: f.store, Now: func() time.Time { return f.now },
@@ -71,7 +71,7 @@ func (f *fixture) wantRates(k *Keeper, want pricing.Rates, queries int) {
 	}
 }
 
-// wantLogged checks the number of times that the log contains a text.
+// wantLogged checks how often the log contains a text.
 func (f *fixture) wantLogged(text string, times int) {
 	f.t.Helper()
 	if n := strings.Count(f.log.String(), text); n != times {
@@ -122,8 +122,8 @@ func TestCurrent_HasNoRatesBeforeTheFirstResponse(t *testing.T) {
 	f.wantRates(f.Keeper, pricing.Rates{}, 1)
 }
 
-// While another process fetches the first rates, Current returns ErrPending. It queries the
-// source itself when the claim of that process has timed out.
+// While another process fetches the first rates, Current returns ErrPending. After the claim of
+// that process times out, Current queries the source itself.
 func TestCurrent_ReturnsErrPendingUntilTheClaimTimesOut(t *testing.T) {
 	f := newFixture(t)
 	claimed, err := claimRateSource(t.Context(), f.store, "test", time.Time{}, f.now.Add(claimTimeout))
@@ -156,7 +156,7 @@ func TestCurrent_RejectsRatesThatChangeTooMuch(t *testing.T) {
 	f.wantRates(f.newKeeper(nil), of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 3)
 	f.wantLogged("EUR: 10.9", 1) // logged already
 
-	// Rates of two months ago are not compared.
+	// Rates that are two months apart are not compared.
 	f.now = f.now.Add(60 * 24 * time.Hour)
 	later := pricing.Rates{"EUR": {Value: 10_900_000_000_000, Date: day.AddDate(0, 2, 0)}}
 	f.source.rates = later

@@ -24,7 +24,7 @@ const daily = `<?xml version="1.0" encoding="UTF-8"?>
 	</Cube></Cube>
 </gesmes:Envelope>`
 
-// of returns rates of the day from their texts.
+// of parses rates. Their date is day.
 func of(t *testing.T, byCurrency map[money.Currency]string) pricing.Rates {
 	t.Helper()
 	out := pricing.Rates{}

@@ -32,8 +32,8 @@ func TestRound_ItemsAreSuspectIfHalfOfTheMarketsMove(t *testing.T) {
 	}
 }
 
-// contradicting returns a change for the responses of the selected markets. It multiplies
-// the prices of half of the skins by 3.5 and divides the others by 3.5.
+// contradicting returns a function that changes the responses of the selected markets. It
+// multiplies the prices of half of the skins by 3.5 and divides the other prices by 3.5.
 func contradicting(f *simulation, is func(market int) bool) func(int, *Response) *Response {
 	return func(market int, resp *Response) *Response {
 		if !is(market) {
@@ -177,7 +177,7 @@ func TestRound_ItemsAreSuspectIfTheirQuotesMoveApart(t *testing.T) {
 				}
 			}
 		}
-		if tt.back > 0 { // starts with an absurd price that returns to the price of the other market
+		if tt.back > 0 { // the price is absurd at first and returns to the price of the other market
 			times(2)
 		}
 		f.run(t, 6)

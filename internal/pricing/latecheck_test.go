@@ -48,9 +48,9 @@ func TestRound_LeadingMarketsAreNeverLate(t *testing.T) {
 	}
 }
 
-// If half of the markets move together, it is unknown whether the others are late. In an
-// earlier version, three of six markets raised 20 % of their prices by 1.6x. The reliable
-// markets became late, and 100 of 1,000 prices followed with the status ok.
+// If half of the markets move together, it is unknown whether the others are late. When three
+// of six markets multiplied 20 % of their prices by 1.6, an earlier version marked the reliable
+// markets as late. Then 100 of 1,000 prices followed the move with the status ok.
 func TestRound_RequiresAMajorityToMarkMarketsLate(t *testing.T) {
 	for _, markets := range []int{4, 6} {
 		f := newSimulation(rand.New(rand.NewPCG(9, 1)), markets, 1000)

@@ -202,8 +202,8 @@ func TestRound_LearnsTheLevelOfAnAcceptedResponse(t *testing.T) {
 	}
 }
 
-// All knives of the only market suddenly cost a hundred times as much. This is the move of
-// their class, so comparing each name with its class would not find it.
+// All knives of the only market suddenly cost a hundred times as much. The whole class moves,
+// so a comparison of each name with its class would not find the jump.
 func TestRound_RefusesAJumpOfOneClass(t *testing.T) {
 	f := newSimulation(rand.New(rand.NewPCG(9, 3)), 1, 2000)
 	f.run(t, 4)
@@ -220,8 +220,8 @@ func TestRound_RefusesAJumpOfOneClass(t *testing.T) {
 	}
 }
 
-// An acceptance applies only to the response that the operator saw. If the stored time of
-// the acceptance is still there, it must not apply to a later refusal.
+// An acceptance applies only to the response that the operator saw. It must not apply to a
+// later refusal, even if its time is still stored.
 func TestRound_DoesNotApplyAnAcceptanceToLaterRefusals(t *testing.T) {
 	f := newSimulation(rand.New(rand.NewPCG(7, 3)), 1, 600)
 	f.run(t, 3)

@@ -88,7 +88,7 @@ func TestApplyBatch_WritesPricesToItsRows(t *testing.T) {
 	})
 }
 
-// A process is killed while it writes a range, and other workers look for work.
+// A process is killed while it writes a range. Other workers look for work at the same time.
 func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A")
@@ -113,11 +113,11 @@ func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 			}
 			return died
 		})
-		f.Is("the job was killed", errors.Is(err, died), true)
+		f.Is("the transaction was killed", errors.Is(err, died), true)
 		<-others
 		f.apply(job)
 		f.shards(job, 2, 0)
-		f.Is("values after the job was repeated", fmt.Sprintf("%d", f.values(u)), "[10 10 10]")
+		f.Is("values after the retry", fmt.Sprintf("%d", f.values(u)), "[10 10 10]")
 	})
 }
 

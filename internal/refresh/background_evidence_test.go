@@ -7,8 +7,8 @@ import (
 	"assay/internal/provider"
 )
 
-// For an unknown name, Steam responds with success and without a quote. It does so for some
-// existing names too. Such a response does not show whether the name is listed.
+// Steam responds to an unknown name with success and no quote. It responds to some existing
+// names in the same way, so such a response does not show whether a name is listed.
 func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 	list := names("Item", 4)
 	steam := slow("steam", list, "s1", "s2")
@@ -40,7 +40,7 @@ func TestBackground_ResponseWithoutEvidenceKeepsQuotes(t *testing.T) {
 		w.clock.Add(7 * time.Hour)
 		w.run(false)
 		if n := len(steam.requested()); n == 0 {
-			t.Errorf("the provider got no request for %s, want one", c.name)
+			t.Errorf("%s: the provider got no request, want one", c.name)
 		}
 		equal(t, c.name, w.count(quoted), c.want)
 	}
@@ -58,6 +58,6 @@ func TestNames_MissingMarketKeepsItsQuote(t *testing.T) {
 	b.silent = []string{"m2"}
 	w.clock.Add(7 * time.Hour)
 	w.run(false)
-	equal(t, "markets, one not requested and one without the item", w.named(list[0]).UsedMarkets, 2)
+	equal(t, "markets, one missing from the response and one without the item", w.named(list[0]).UsedMarkets, 2)
 	w.checkIdle()
 }

@@ -69,7 +69,7 @@ func TestBackground_ErrorKeepsQuotesAndContinues(t *testing.T) {
 	w.checkIdle()
 }
 
-// The response has a quote of another market, and a rejected row of this one.
+// The response has a rejected row for one market and a valid quote from the other market.
 func TestBackground_RejectedRowKeepsStoredQuote(t *testing.T) {
 	list := names("Item", 3)
 	steam := slow("steam", list, "s1", "s2")
@@ -136,10 +136,10 @@ func TestBackground_KillLosesAndDuplicatesNothing(t *testing.T) {
 		got.Reset()
 		w.print(&got, result)
 		if got.String() != want.String() {
-			t.Fatalf("after a kill at point %d: got another result, want that of a run without a kill: %s", kill, differ(got.String(), want.String()))
+			t.Fatalf("after a kill at point %d: got a different result, want the result without a kill: %s", kill, differ(got.String(), want.String()))
 		}
 		if n := len(steam.requested()); n > 3 {
-			t.Errorf("after a kill at point %d, the provider got %d calls, want at most one more than the names", kill, n)
+			t.Errorf("after a kill at point %d: the provider got %d calls, want at most 3", kill, n)
 		}
 		w.stop()
 	}

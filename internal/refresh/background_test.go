@@ -46,8 +46,8 @@ func (w *world) pushAmounts(user string, amounts map[string]int64) {
 	w.pushed(user, p)
 }
 
-// requestedNamesOf returns the names that have been requested from a provider since its last
-// call, in order.
+// requestedNamesOf returns the names that were requested from a provider since the previous
+// call of requestedNamesOf, in order.
 func requestedNamesOf(s *fakeProvider) []string {
 	var out []string
 	for _, c := range s.requested() {
@@ -56,8 +56,8 @@ func requestedNamesOf(s *fakeProvider) []string {
 	return out
 }
 
-// priced returns a world in which a bulk provider has priced all names, the first ones
-// highest. The background provider has had no request yet.
+// priced returns a world in which a bulk provider has priced all names. The first names have
+// the highest prices. The background provider has received no request yet.
 func priced(t *testing.T, list []string, steam *fakeProvider) *world {
 	t.Helper()
 	b := bulk("beta", list, "b1")
@@ -138,8 +138,8 @@ func TestBackground_RequestsByValueTimesStaleness(t *testing.T) {
 	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 50)
 	equal(t, "names left to request", w.count(`SELECT size FROM fetch_unit WHERE provider = 'steam'`), 10)
 
-	// Twenty more pieces raise the priority of the cheapest name above that of all requested
-	// names. Names without a request still come first.
+	// Twenty more pieces give the cheapest name a higher priority than every requested name.
+	// Names without a request still come first.
 	w.pushAmounts("v", map[string]int64{list[49]: 20})
 	w.clock.Add(7 * time.Hour)
 	w.runFirst(false)
@@ -211,11 +211,11 @@ func TestBackground_OnlyProviderPricesKnownAndMissingItems(t *testing.T) {
 	j := w.runFirst(false)
 	equal(t, "items skipped for the budget", j.Counts.SkippedBudget, 29)
 	equal(t, "items whose recent request returned no quote", j.Counts.NoQuote, 1)
-	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), 0)
+	equal(t, "items with a different price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), 0)
 	w.clock.Add(time.Hour)
 	j = w.runFirst(false)
 	equal(t, "updated", j.Counts.Updated, 24) // one of the 25 requested names is unlisted
-	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), j.Counts.Updated)
+	equal(t, "items with a different price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), j.Counts.Updated)
 	w.checkIdle()
 }
 
@@ -252,8 +252,8 @@ func TestPlan_BatchProviderPlansByPriorityWithinBudget(t *testing.T) {
 	if !slices.Equal(requested, want) {
 		t.Errorf("the provider got %q, want the most valuable names", requested)
 	}
-	equal(t, "calls as forecast", f.Providers[1].Requests, 2)
-	equal(t, "deferred calls as forecast", f.Providers[1].Deferred, 4)
+	equal(t, "calls in the forecast", f.Providers[1].Requests, 2)
+	equal(t, "deferred calls in the forecast", f.Providers[1].Deferred, 4)
 	use, err := view.Use(t.Context(), w.store, []int64{j.ID})
 	must(t, err)
 	equal(t, "names left for later", use[1].Later, 40)

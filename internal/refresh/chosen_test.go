@@ -46,7 +46,7 @@ func TestRetryFailed_RetriesOneCause(t *testing.T) {
 	must(t, err)
 	for _, i := range failed {
 		if priced := w.named(i.Key.Name).Price > 0; priced != (i.Error == causes[1].Cause) {
-			t.Errorf("%s failed with %q: got priced %t, want only the items of the retried cause", i.Key.Name, i.Error, priced)
+			t.Errorf("%s failed with %q: got priced %t, want a price only for items with the retried cause", i.Key.Name, i.Error, priced)
 		}
 	}
 	w.checkIdle()
@@ -83,7 +83,7 @@ func TestRefreshItems_RefreshesChosenItemsWithinTTL(t *testing.T) {
 	equal(t, "kind", j.Kind, refresh.Chosen)
 	equal(t, "items", j.Counts.Total, 2)
 	equal(t, "updated", j.Counts.Updated, 2)
-	equal(t, "requests of the file that was requested a minute ago", len(s.requested()), 0)
+	equal(t, "requests for a file fetched a minute ago", len(s.requested()), 0)
 	equal(t, "requests by name", len(byName.requested()), 1)
 	for n, want := range map[int]time.Time{3: w.clock.Now(), 4: w.clock.Now().Add(-time.Minute)} {
 		if got := w.named(list[n]).EstimatedAt; got.Sub(want).Abs() > time.Second {

@@ -45,10 +45,10 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 				break
 			}
 			if !more {
-				w.clock.Add(time.Minute) // ends a wait, or two waits if the clock is set back
+				w.clock.Add(time.Minute) // ends one wait, or two waits if the clock was set back
 			}
 			if step > 300 {
-				t.Fatalf("after a clock change of %v at step %d: got the live job %+v, want it ended", jump, at, w.job(id))
+				t.Fatalf("after a clock change of %v at step %d: got the job %+v, want an ended job", jump, at, w.job(id))
 			}
 		}
 		b.fail = nil
@@ -60,7 +60,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 		equal(t, "items", j.Counts.Total, 61)
 		equal(t, "failed", j.Counts.Failed, 0)
 		w.checkIdle()
-		if j.Counts.Updated < 60 { // some of its responses are now 400 days old
+		if j.Counts.Updated < 60 { // some responses of the job are now 400 days old
 			equal(t, "the clock change", jump, 400*24*time.Hour)
 			w.run(true)
 		}
@@ -76,7 +76,7 @@ func TestClock_ChangeLosesAndStopsNothing(t *testing.T) {
 	}
 }
 
-// The pause until the next attempt doubles up to MaxMissingRetry, also from the shortest pause.
+// The pause between attempts doubles up to MaxMissingRetry, whatever the first pause is.
 func TestRule3_PauseDoublesUpToItsMaximum(t *testing.T) {
 	for _, first := range []time.Duration{time.Second, time.Hour, refresh.MaxMissingRetry} {
 		w := newWorld(t, batch("alpha", 10, nil, "a1"))

@@ -16,13 +16,13 @@ import (
 	"assay/internal/randtest"
 )
 
-// encodedAt is a record with its bucket.
+// encodedAt is a decoded record and its bucket.
 type encodedAt struct {
 	bucket int
 	quoteRecord
 }
 
-// decodeAll decodes blobs into records with separate buffers.
+// decodeAll decodes blobs into records that do not share the decoder's buffer.
 func decodeAll(tb testing.TB, blobs []Blob) []encodedAt {
 	tb.Helper()
 	u := newDecoder()
@@ -41,7 +41,7 @@ func decodeAll(tb testing.TB, blobs []Blob) []encodedAt {
 	return out
 }
 
-// randomNumber returns a number in the range that can be encoded, often one of its limits.
+// randomNumber returns a number that can be encoded, often the smallest or the largest one.
 func randomNumber(r *rand.Rand) int64 {
 	switch r.IntN(4) {
 	case 0:
@@ -184,7 +184,7 @@ func TestDecoder_RejectsLargeBlobs(t *testing.T) {
 		t.Error("blob over the limit: got no error, want one")
 	}
 	if cap(u.buf) > maxBlob {
-		t.Errorf("the buffer has %d bytes, want at most the limit of a blob", cap(u.buf))
+		t.Errorf("got a buffer of %d bytes, want at most the size limit of a blob", cap(u.buf))
 	}
 }
 
@@ -212,7 +212,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			})
 			if records > len(raw) {
-				t.Errorf("got %d records of %d bytes, want at most one per byte, error %v", records, len(raw), err)
+				t.Errorf("got %d records from %d bytes (error %v), want at most one per byte", records, len(raw), err)
 			}
 		}
 		if len(u.currencies) > 1000 {
@@ -221,7 +221,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Validation must use the same quote as an estimate.
+// Validation must use the same quote of an item as an estimate does.
 func TestAdd_KeepsFresherQuoteOfSeveralFiles(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	hour := noon.Add(time.Hour)
@@ -229,12 +229,12 @@ func TestAdd_KeepsFresherQuoteOfSeveralFiles(t *testing.T) {
 		fetched, marketTime time.Time // of the second quote
 		want                money.Micro
 	}{
-		"fetched later":                  {hour, noon, 2},
-		"fetched earlier":                {noon.Add(-time.Hour), hour, 1},
-		"of a later time of the market":  {noon, hour, 2},
-		"of an earlier one":              {noon, noon.Add(-time.Hour), 1},
-		"as fresh as the one before":     {noon, noon, 1},
-		"without a time from the market": {noon, time.Time{}, 1},
+		"later fetch time":    {hour, noon, 2},
+		"earlier fetch time":  {noon.Add(-time.Hour), hour, 1},
+		"later market time":   {noon, hour, 2},
+		"earlier market time": {noon, noon.Add(-time.Hour), 1},
+		"equal times":         {noon, noon, 1},
+		"no market time":      {noon, time.Time{}, 1},
 	} {
 		m := &marketResponse{next: &pricing.Response{}, last: &pricing.Response{}, nextSeen: map[uint64]pointPosition{}}
 		next := target{next: true}

@@ -33,7 +33,7 @@ func (w *world) work() (stop func()) {
 	}
 }
 
-// until polls until a condition holds.
+// until waits for a condition. It fails the test after a timeout.
 func until(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	deadline := time.After(time.Duration(randtest.Count(2, 20)) * time.Minute)
@@ -42,7 +42,7 @@ func until(tb testing.TB, what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-deadline:
-			tb.Fatalf("got no %s before the timeout, want it", what)
+			tb.Fatalf("timed out waiting for %s", what)
 		case <-tick.C:
 		}
 	}
@@ -96,7 +96,7 @@ func TestConcurrency_OverlappingSyncsQueueEachUnknownNameOnce(t *testing.T) {
 	until(t, "an empty queue", w.idle)
 	stop()
 	equal(t, "names queued", queued.Load(), int64(len(all)))
-	equal(t, "times that a name was in a job", w.count(`SELECT count(*) FROM refresh_item`), int64(len(all)))
+	equal(t, "names in all jobs, with repetitions", w.count(`SELECT count(*) FROM refresh_item`), int64(len(all)))
 	equal(t, "names priced", w.count(`SELECT count(*) FROM item WHERE price > 0`), int64(len(all)))
 	equal(t, "rows with a value", w.count(`SELECT count(*) FROM inventory WHERE value IS NOT NULL`), int64(users*size))
 	w.checkIdle()
@@ -125,7 +125,7 @@ func TestConcurrency_CountsAlwaysAddUpAndNeverDecrease(t *testing.T) {
 		if planned = planned || c.Total > 0; planned {
 			equal(t, "items", c.Total, int64(len(list)))
 			if c.Pending > last.Pending || c.Updated < last.Updated {
-				t.Fatalf("the counts changed from %+v to %+v, want falling pending and growing updated", last, c)
+				t.Fatalf("the counts changed from %+v to %+v, want pending to fall and updated to grow", last, c)
 			}
 			last = c
 		}
@@ -169,8 +169,8 @@ func TestConcurrency_HangingProviderDelaysNoOther(t *testing.T) {
 	stop := w.work()
 	id := w.begin(false)
 	<-calling
-	until(t, "response of the other provider", func() bool { return w.count(`SELECT count(*) FROM fetch_blob`) > 0 })
-	// The stop does not wait for the hanging request, and the next start requests it again.
+	until(t, "the response of the other provider", func() bool { return w.count(`SELECT count(*) FROM fetch_blob`) > 0 })
+	// The stop does not wait for the hanging request. The next start sends the request again.
 	stop()
 	equal(t, "state", w.job(id).State, refresh.Running)
 	equal(t, "claimed units", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'running'`), 0)

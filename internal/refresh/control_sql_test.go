@@ -47,7 +47,7 @@ func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
 		s.Items[0].Estimate.State.Held = pricing.HeldPrice{Candidate: 40, At: f.Now}
 		name := s.Items[0].Key.Name
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
-		f.Is("time of check of an item with a held price", f.item(name).CheckedAt, dbtest.Epoch)
+		f.Is("check time of an item with a held price", f.item(name).CheckedAt, dbtest.Epoch)
 		f.Now = f.Now.Add(time.Hour)
 		accept := func(k catalog.Key) (ok bool) {
 			f.Tx(func(tx *db.Tx) (err error) {
@@ -168,7 +168,7 @@ func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 			f.Is("dispersion of the state", states[1].Dispersions[0], unit)
 			history, err := refresh.MarketHistory(f.Context(), f.DB, 730, 1)
 			f.Must(err)
-			f.Is("length of the history", len(history), 2) // also where the second job had none to store
+			f.Is("length of the history", len(history), 2) // the second job stores no history, so the first one remains
 		}
 		other, err := refresh.LevelSet(f.Context(), f.DB, 570)
 		f.Must(err)
@@ -176,7 +176,7 @@ func TestStoreValidation_StoresLevelsOnceAndReadsThemByGame(t *testing.T) {
 	})
 }
 
-// A host reports, by mistake, that nothing is left.
+// A host wrongly reports that its quota is used up.
 func TestPauseProvider_AResumedHostLosesItsReportedQuota(t *testing.T) {
 	each(t, func(f *fixture) {
 		all := make([]*allowance.Allowance, 8)
@@ -198,7 +198,7 @@ func TestPauseProvider_AResumedHostLosesItsReportedQuota(t *testing.T) {
 		}
 		f.Must(all[0].StoreReported(f.Context(), provider.Rate{Limit: 30, Left: 0, Reset: time.Hour}))
 		f.Must(allowance.New(f.DB, "other", provider.Host{Key: "h"}).StoreReported(f.Context(), provider.Rate{Left: 0, Reset: time.Hour}))
-		f.Is("requests allowed after a refusal", allowed(), 0)
+		f.Is("requests allowed after the report", allowed(), 0)
 		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", true) })
 		f.Is("requests allowed while paused", allowed(), 0)
 		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", false) })
@@ -209,7 +209,8 @@ func TestPauseProvider_AResumedHostLosesItsReportedQuota(t *testing.T) {
 	})
 }
 
-// versions returns the price versions of all buckets, and fails unless their sums agree.
+// versions returns the price versions of all buckets. It fails the test unless their sum equals
+// the stored sum and the known sum.
 func (f *fixture) versions() [catalog.Buckets]int64 {
 	f.Helper()
 	sum, err := catalog.PriceVersion(f.Context(), f.DB)

@@ -161,9 +161,9 @@ func TestCancel_KeepsEstimatedItemsAtEachStage(t *testing.T) {
 		equal(t, "state", j.State, refresh.Cancelled)
 		equal(t, "estimated items", j.Counts.Updated, estimated)
 		if j.Stage == refresh.StageDone && j.StartedAt.IsZero() {
-			equal(t, "items of a job that had no plan", j.Counts.Total, 0)
+			equal(t, "items of a job cancelled before its plan", j.Counts.Total, 0)
 		} else {
-			equal(t, "items cancelled or estimated", j.Counts.Cancelled+estimated, 600)
+			equal(t, "cancelled and estimated items", j.Counts.Cancelled+estimated, 600)
 		}
 		equal(t, "items at the new price", w.count(`SELECT count(*) FROM item WHERE `+around("price", price)), estimated)
 		if err := w.engine.Cancel(t.Context(), id); code(err) != "job_ended" {
@@ -262,7 +262,7 @@ func TestStop_ReleasesRequestAndKeepsResponse(t *testing.T) {
 		}
 		if !hangs {
 			s.before = nil
-			s.edit = func(*provider.Quote) bool { stop(); return true } // while it is read
+			s.edit = func(*provider.Quote) bool { stop(); return true } // stops while the response is read
 		}
 		more, err := w.engine.Fetch(ctx, "alpha", "")
 		must(t, err)

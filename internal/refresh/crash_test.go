@@ -10,7 +10,7 @@ import (
 )
 
 // killed is the panic value of a simulated kill. Deferred functions still run, but the
-// database is as after a real kill.
+// database has the same state as after a real kill.
 type killed struct{ point string }
 
 // untilKilled runs fn and reports whether it was killed.
@@ -27,16 +27,16 @@ func untilKilled(fn func()) (dead bool) {
 	return false
 }
 
-// reserved is how many requests of a unit may be counted but not sent when the process is
-// killed.
+// reserved is the maximum number of requests of a unit that are counted but not sent when
+// the process is killed.
 const reserved = 10
 
-// counted returns the number of requests that all jobs count.
+// counted returns the sum of the request counts of all jobs.
 func (w *world) counted() int {
 	return int(w.count(`SELECT coalesce(sum(requests), 0) FROM fetch_unit`))
 }
 
-// requests returns the number of requests to all providers since its last call.
+// requests returns the number of requests that all providers got since the previous call.
 func (w *world) requests() int {
 	n := 0
 	for _, s := range w.providers {
@@ -101,7 +101,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 				must(t, d.begin(w))
 				w.drain()
 				if got := d.dump(w); got != want {
-					t.Fatalf("after a kill at point %d (%s): got another result, want that of a run without a kill: %s", kill, point, differ(got, want))
+					t.Fatalf("after a kill at point %d (%s): got a different result, want the result without a kill: %s", kill, point, differ(got, want))
 				}
 				w.checkIdle()
 				// The unit in progress is requested again. It has at most 50 names.
@@ -110,7 +110,7 @@ func TestRule8_KillAtAnyCommitLosesAndDuplicatesNothing(t *testing.T) {
 					t.Errorf("after a kill at point %d: got %d requests, want at most 50 more than the %d without a kill", kill, n, quiet)
 				}
 				if got := w.counted() - counted; got < n || got > n+reserved {
-					t.Errorf("after a kill at point %d, %s: got %d requests counted by the job, want the %d that the provider got", kill, point, got, n)
+					t.Errorf("after a kill at point %d (%s): got %d counted requests, want the %d that the providers got and at most 10 more", kill, point, got, n)
 				}
 				w.stop()
 			}
@@ -151,10 +151,10 @@ func TestRule8_RepeatedKillsLoseNothing(t *testing.T) {
 		}
 		w.checkIdle()
 		if got := d.dump(w); got != want {
-			t.Fatalf("round %d, after %d kills: got another result, want that of a run without kills: %s", round, kills, differ(got, want))
+			t.Fatalf("round %d, after %d kills: got a different result, want the result without kills: %s", round, kills, differ(got, want))
 		}
 		if got, sent := w.counted()-counted, w.requests(); got < sent || got > sent+kills*reserved {
-			t.Errorf("in round %d after %d kills: got %d requests counted by the job, want the %d that the provider got", round, kills, got, sent)
+			t.Errorf("in round %d after %d kills: got %d counted requests, want the %d that the providers got and at most 10 more per kill", round, kills, got, sent)
 		}
 		w.stop()
 	}
@@ -186,7 +186,7 @@ func TestRule8_DatabaseErrorsDoNotChangeTheResult(t *testing.T) {
 				w.drain()
 				w.checkIdle()
 				if got := d.dump(w); got != want {
-					t.Fatalf("%s, round %d, %v %%, %d faults: got another result, want that of a run without faults: %s", name, round, percent, failed, differ(got, want))
+					t.Fatalf("%s, round %d, %v %%, %d faults: got a different result, want the result without faults: %s", name, round, percent, failed, differ(got, want))
 				}
 				w.stop()
 			}
@@ -258,7 +258,7 @@ func TestRule8_WorkContinuesAfterAFullDisk(t *testing.T) {
 		}
 		return nil
 	}
-	for range 12 { // between any two steps, and within them
+	for range 12 { // in each round, one step works and one step finds a full disk
 		_, err := w.step()
 		must(t, err)
 		full = true

@@ -43,11 +43,11 @@ func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 		half.JobID = id
 		free, err := refresh.UnblocksBatch(f.Context(), f.DB, half)
 		f.Must(err)
-		f.Is("batches became free with an unfinished unit", free, false)
+		f.Is("batches became free although a unit is unfinished", free, false)
 		f.fetch("t")
 		free, err = refresh.UnblocksBatch(f.Context(), f.DB, half)
 		f.Must(err)
-		f.Is("batches became free with the last unit of some", free, true)
+		f.Is("batches became free after the last unit of some batches", free, true)
 		n := 1
 		for b := f.claimBatch(); b != nil; b = f.claimBatch() {
 			f.estimate(b, 10)
@@ -110,7 +110,7 @@ func TestStoreEstimates_ConcurrentEstimateIsAConflict(t *testing.T) {
 			f.Fatalf("estimate over another job's price: got error %v, want ErrConflict", err)
 		}
 		f.Is("price of the other job", f.item("B").Price, money.Micro(20))
-		f.Is("price of the item that shares the transaction", f.item("A").Price, money.Micro(0))
+		f.Is("price of the other item in the same transaction", f.item("A").Price, money.Micro(0))
 		f.Is("pending items", f.job(id).Counts.Pending, int64(2))
 		f.estimate(b, 10)
 		f.Is("price after the repeated estimate", f.item("B").Price, money.Micro(10))
@@ -211,14 +211,14 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 		f.Is("number of snapshots after the second job", len(snaps), 2)
 		f.Is("snapshot that was replaced", snaps[0].MarketSnapshot, snap)
 		f.Is("snapshot that did not change", snaps[1].MarketSnapshot, other)
-		f.Is("time of check of the confirmed item", f.item("A").CheckedAt, f.Now)
+		f.Is("check time of the confirmed item", f.item("A").CheckedAt, f.Now)
 		f.Is("failures after a success", f.item("C").Failures, int64(0))
 	})
 }
 
 func TestStoreEstimates_WritesLargeLists(t *testing.T) {
 	each(t, func(f *fixture) {
-		const n = 12_000 // more than the parameters of a statement of any table
+		const n = 12_000 // in every table, more rows than the parameters of one statement allow
 		names := make([]string, n)
 		for i := range names {
 			names[i] = fmt.Sprint("name ", i)

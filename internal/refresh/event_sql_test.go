@@ -41,8 +41,8 @@ func TestFailJob_StoresEventAtomically(t *testing.T) {
 		fail("after commit")
 		f.Is("state of the job and number of events after the commit", fmt.Sprint(f.job(id).State, len(f.events())), "failed1")
 		f.Tx(func(tx *db.Tx) error { return refresh.FailJob(tx, id, "again") })
-		f.Is("number of events after a repetition", len(f.events()), 1)
-		f.Is("number of counted kinds", len(event.Counts(f.DB)), 0)
+		f.Is("number of events after a second call", len(f.events()), 1)
+		f.Is("number of event kinds with a count", len(event.Counts(f.DB)), 0)
 	})
 }
 
@@ -68,7 +68,7 @@ func TestFinishJob_StoresOneEventPerJob(t *testing.T) {
 			`"totalItems":0,"updatedItems":0,"changedItems":0,"noQuoteItems":0,"failedItems":0,"lastError":"no plan","outcome":"failed","gaps":{"items":[],"markets":[]}}`, failed)}, want...)
 		f.Is("events of the failed job", fmt.Sprint(f.events()), fmt.Sprint(want))
 
-		// A job without a market is partial, and stores the market and the reason.
+		// A job that lacks a market is partial. It stores the market and the reason.
 		f.Now = f.Now.Add(24 * time.Hour)
 		partial := f.run(10)
 		gaps := []event.MarketGap{{Provider: "s", Market: "m\"★", Reason: "failed", Share: 0.25, Detail: "why"}}

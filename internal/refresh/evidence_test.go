@@ -11,7 +11,7 @@ import (
 	"assay/internal/view"
 )
 
-// times are the times of an item that a job without evidence must not change.
+// times are the price and the times of an item. A job without evidence must not change them.
 type times struct {
 	price                               money.Micro
 	checked, estimated, quotes, updated time.Time
@@ -22,7 +22,7 @@ func timesOf(i *view.StoredItem) times {
 	return times{i.Price, i.CheckedAt, i.EstimatedAt, i.QuotesAt, i.UpdatedAt, i.RetryAt, i.NoSalesSince}
 }
 
-// One of two providers is down. The file of the other one has only two of many items.
+// One of two providers is down. The file of the other provider has only two of many items.
 func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	list := names("Item", 1_200)
 	down, live := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list[:2], "b1", "b2")
@@ -30,7 +30,7 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 	w.push("u", 730, list...)
 	w.drain()
 	known, other := timesOf(w.named(list[0])), timesOf(w.named(list[7]))
-	for _, after := range []time.Duration{time.Hour, 30 * time.Hour} { // the old quotes are usable, and then stale
+	for _, after := range []time.Duration{time.Hour, 30 * time.Hour} { // the old quotes are first usable and then stale
 		w.clock.Add(after)
 		down.fail = func(int, provider.Call) error { return down.broken(provider.KindConnect) }
 		j := w.run(true)
@@ -43,7 +43,7 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 			t.Errorf("an item without evidence changed from %+v to %+v, want no change", other, now)
 		}
 		if now := timesOf(w.named(list[0])); !now.checked.Equal(w.clock.Now()) || !now.quotes.Equal(w.clock.Now()) || now.checked.Equal(known.checked) {
-			t.Errorf("item with evidence: got the times %+v, want those of this run", now)
+			t.Errorf("item with evidence: got the times %+v, want the times of this run", now)
 		}
 		items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 1)
 		must(t, err)
@@ -84,7 +84,7 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 			s.fail = func(int, provider.Call) error { return s.wait(time.Hour) }
 		}, refresh.Counts{SkippedBackoff: 8}},
 		{"pause", func(w *world, _ *fakeProvider) { must(t, w.engine.PauseProvider(t.Context(), "alpha")) }, refresh.Counts{SkippedPaused: 8}},
-		{"a response without it", func(_ *world, s *fakeProvider) {
+		{"a response without the item", func(_ *world, s *fakeProvider) {
 			s.edit = func(q *provider.Quote) bool { return q.Name == list[2] || q.Name == list[3] }
 		}, refresh.Counts{Updated: 0, NoQuote: 6}},
 	} {
@@ -101,9 +101,9 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 			c.damage(w, s)
 			j := w.run(false)
 			got, want := j.Counts, c.counts
-			if c.name == "a response without it" {
+			if c.name == "a response without the item" {
 				want.Updated, want.NoQuote = 4, 6
-				if shape == provider.Bulk { // less than half of the file before: quarantined
+				if shape == provider.Bulk { // quarantined: less than half of the earlier file
 					want = refresh.Counts{Updated: 2, Failed: 8}
 				}
 			} else {
@@ -122,7 +122,7 @@ func TestRule5_ReasonsWithoutEvidence(t *testing.T) {
 	}
 }
 
-// A market that has never listed the item is no evidence.
+// The second market has never listed the item, so it is no evidence.
 func TestRule5_DelistedItemIsEvidence(t *testing.T) {
 	list := names("Item", 30)
 	a, b := bulk("alpha", list, "a1"), bulk("beta", list[1:], "b1")
@@ -132,10 +132,10 @@ func TestRule5_DelistedItemIsEvidence(t *testing.T) {
 	w.clock.Add(7 * time.Hour)
 	a.edit = func(q *provider.Quote) bool { return q.Name != list[0] && q.Name != list[1] }
 	j := w.run(false)
-	equal(t, "updated", j.Counts.Updated, 29) // one of them only by the other market
+	equal(t, "updated", j.Counts.Updated, 29) // one of them has a quote only from the other market
 	equal(t, "items without a quote", j.Counts.NoQuote, 1)
 	equal(t, "price", w.named(list[0]).Price, units(10))
-	equal(t, "the time of the check", w.named(list[0]).CheckedAt, epoch)
+	equal(t, "the check time", w.named(list[0]).CheckedAt, epoch)
 	equal(t, "items skipped by their TTL", w.run(false).Counts.SkippedTTL, 30)
 
 	w.clock.Add(7 * time.Hour)
@@ -155,8 +155,8 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.drain()
-	equal(t, "the time of the check", w.named("A").CheckedAt, stated.Add(time.Hour))
-	equal(t, "the time of the quotes", w.named("A").QuotesAt, epoch)
+	equal(t, "the check time", w.named("A").CheckedAt, stated.Add(time.Hour))
+	equal(t, "the quote time", w.named("A").QuotesAt, epoch)
 	f, err := view.ReadFreshness(t.Context(), w.store, false, w.clock.Now())
 	must(t, err)
 	equal(t, "stale items", f.Stale, 1)
@@ -165,12 +165,12 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w.clock.Add(6 * time.Hour)
 	fetched := w.clock.Now()
 	w.run(true)
-	equal(t, "the time of the check", w.named("A").CheckedAt, fetched)
+	equal(t, "the check time", w.named("A").CheckedAt, fetched)
 	w.clock.Add(4 * time.Minute)
 	w.push("v", 730, "B")
 	w.drain()
-	equal(t, "the time of the check", w.named("B").CheckedAt, fetched)
-	equal(t, "the time of the quotes", w.named("B").QuotesAt, fetched)
+	equal(t, "the check time", w.named("B").CheckedAt, fetched)
+	equal(t, "the quote time", w.named("B").QuotesAt, fetched)
 
 	// The second market was quoted an hour later and now fails. The first market no longer
 	// has the item.
@@ -181,14 +181,14 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w.clock.Add(time.Hour)
 	s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
 	w.run(true)
-	equal(t, "the time of the check", w.named("A").CheckedAt, w.clock.Now())
+	equal(t, "the check time", w.named("A").CheckedAt, w.clock.Now())
 	s.fail = nil
 	b.edit = func(q *provider.Quote) bool { return q.Name == "B" }
 	w.clock.Add(time.Hour)
 	s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
 	w.run(true)
 	equal(t, "the price from the remaining quote", w.named("A").Price, units(10))
-	equal(t, "the time of the check", w.named("A").CheckedAt, fetched)
+	equal(t, "the check time", w.named("A").CheckedAt, fetched)
 	snaps, err := view.Snapshots(t.Context(), w.store, w.named("A").ID)
 	must(t, err)
 	equal(t, "the reason of the delisted quote", snaps[1].Reason, pricing.NotOffered)
@@ -217,7 +217,7 @@ func TestRule5_MissingMarketIsNoEvidence(t *testing.T) {
 	}
 }
 
-// The error in the row, such as a duplicate member, concerns all markets.
+// An error in a row, such as a duplicate JSON member, affects all markets.
 func TestRule5_RowRejectedForAllMarketsIsNoEvidence(t *testing.T) {
 	list := names("Item", 10)
 	s := bulk("alpha", list, "a1", "a2")
@@ -235,8 +235,7 @@ func TestRule5_RowRejectedForAllMarketsIsNoEvidence(t *testing.T) {
 	}
 }
 
-// The response has invalid rows of the items. They do not show that the market has delisted
-// the items.
+// An invalid row for an item does not show that the market has delisted the item.
 func TestRule5_RejectedRowIsNoEvidence(t *testing.T) {
 	list := names("Item", 10)
 	for shape, s := range map[string]*fakeProvider{"file": bulk("alpha", list, "a1"), "names": batch("alpha", 20, list, "a1")} {

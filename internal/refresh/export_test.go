@@ -5,7 +5,7 @@ import "context"
 // BlobsRead counts the parts of stored responses that were read since the last call.
 func (e *Engine) BlobsRead() int64 { return e.blobsRead.Swap(0) }
 
-// Each method runs one piece of work of a stage, as the dispatcher does.
+// Each method does one piece of work of its stage, as the dispatcher does.
 
 func (e *Engine) Plan(ctx context.Context) (bool, error)     { return e.planner.Plan(ctx) }
 func (e *Engine) Missing(ctx context.Context) (bool, error)  { return e.planner.Missing(ctx) }
@@ -16,7 +16,7 @@ func (e *Engine) Fetch(ctx context.Context, provider, host string) (bool, error)
 	return e.fetcher.Fetch(ctx, provider, host)
 }
 
-// SQL of this package, for its tests on both engines.
+// The tests run these SQL functions on both databases.
 var (
 	AbandonUnits     = abandonUnits
 	AcceptItem       = acceptItem

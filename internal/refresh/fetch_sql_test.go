@@ -140,21 +140,21 @@ func TestReserveRequests_CountsBeforeSending(t *testing.T) {
 			return valid
 		}
 		killed := claim()
-		counted("with the claim", 0)
-		f.Is("reserved requests with a valid claim", reserve(killed, 3), true)
-		counted("requests of the reservation before", 1)
+		counted("requests counted with the claim", 0)
+		f.Is("requests were reserved with a valid claim", reserve(killed, 3), true)
+		counted("requests counted from the first reservation", 1)
 		f.Tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, nil) })
-		counted("requests counted after a kill, including reserved ones", 4)
+		counted("requests counted after a kill, reserved ones included", 4)
 		u := claim()
-		counted("with the second claim", 4)
-		f.Is("reserved requests with a lost claim", reserve(killed, 1), false)
+		counted("requests counted with the second claim", 4)
+		f.Is("requests were reserved with a lost claim", reserve(killed, 1), false)
 		u.Requests = 3
 		f.Tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
 		counted("requests counted after three were sent", 7)
 		u = claim()
 		u.State = refresh.UnitDeferred // nothing was sent
 		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, *u, nil, nil); return err })
-		counted("at the end", 7)
+		counted("requests counted at the end", 7)
 	})
 }
 
@@ -217,7 +217,7 @@ func TestPauseProvider_DefersItsUnits(t *testing.T) {
 		pause(false)
 		paused, err = refresh.PausedProviders(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("number of paused providers after the resumption", len(paused), 0)
+		f.Is("number of paused providers after the provider resumed", len(paused), 0)
 	})
 }
 
@@ -263,7 +263,7 @@ func TestReclaim_ReleasesOrphans(t *testing.T) {
 		names := []string{"A", "B", "C", "D", "E", "F"}
 		f.own("u", f.items(names...)...)
 		id := f.plan(refresh.Bulk, catalog.Buckets, unit("t", ""), unit("t", ""), unit("t", ""))
-		for i := range 3 { // they wait for no batch
+		for i := range 3 { // no batch waits for these units
 			u := f.claim("t")
 			f.Is("a unit was claimed", u != nil, true)
 			if i == 2 {

@@ -11,8 +11,8 @@ import (
 	"assay/internal/view"
 )
 
-// twoFiles returns a provider with market m in two files. One has the names a, the other the
-// names b.
+// twoFiles returns a provider with market m in two files. One file has the names a, and the
+// other has the names b.
 func twoFiles(a, b []string) *fakeProvider {
 	s := newProvider("alpha", provider.Bulk, nil, []string{"m"})
 	s.d.Files = []provider.File{
@@ -28,7 +28,7 @@ func TestRule7_MarketOfTwoFilesLacksItemOnlyIfBothDo(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func(s *fakeProvider)
-		want   money.Micro // average of an item of the first file
+		want   money.Micro // average price of an item in the first file
 	}{
 		{"fails", func(s *fakeProvider) {
 			s.fail = func(_ int, call provider.Call) error {
@@ -67,7 +67,7 @@ func TestRule7_MarketOfTwoFilesLacksItemOnlyIfBothDo(t *testing.T) {
 			snaps, err := view.Snapshots(t.Context(), w.store, w.named(listA[0]).ID)
 			must(t, err)
 			if offered := snaps[0].Reason == ""; offered != (c.want == units(9)) {
-				t.Errorf("got the reason %q for %v units, want none only for 9", snaps[0].Reason, c.want)
+				t.Errorf("got the reason %q with the average %v, want no reason only with the average 9", snaps[0].Reason, c.want)
 			}
 			w.checkIdle()
 		})

@@ -55,7 +55,7 @@ func TestRule7_MajorityOfFirstResponsesIsAccepted(t *testing.T) {
 			equal(t, "markets in quarantine", len(got), len(c.failing))
 			for _, m := range c.failing {
 				if !strings.Contains(got[m], "times those of the other markets") {
-					t.Errorf("market %s of %v: got the refusal %q, want one about its level", m, c.markets, got[m])
+					t.Errorf("market %s of %v: got the quarantine reason %q, want one about the level", m, c.markets, got[m])
 				}
 			}
 			w.checkIdle()
@@ -101,8 +101,8 @@ func TestRule7_TwoContradictingFirstResponsesAreQuarantined(t *testing.T) {
 	w.checkIdle()
 }
 
-// Two new markets quote a hundredth of what the only known market quotes. The price must not
-// change.
+// Two new markets quote a hundredth of the price of the only known market. The price must
+// not change.
 func TestRule7_NewMarketsContradictingAKnownOneAreQuarantined(t *testing.T) {
 	list := names("Item", 300)
 	known, others := bulk("alpha", list, "a"), bulk("beta", list, "b", "c")
@@ -110,7 +110,7 @@ func TestRule7_NewMarketsContradictingAKnownOneAreQuarantined(t *testing.T) {
 	w := newWorld(t, known)
 	w.push("u", 730, list...)
 	w.clearMissing()
-	w.run(false) // no other market contradicts it
+	w.run(false) // no other market contradicts the known one
 	w.providers = append(w.providers, others)
 	w.restart()
 	w.run(true)
@@ -121,7 +121,7 @@ func TestRule7_NewMarketsContradictingAKnownOneAreQuarantined(t *testing.T) {
 }
 
 // The only market of a game shuffles its names, quotes one price for all names, or drifts
-// within its daily limits. Only its own past contradicts it.
+// within its daily limits. Only its own earlier responses contradict it.
 func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 	list := names("Item", 300)
 	usual := func(i int) money.Micro { return units(1) + money.Micro(i)*units(1)/4 }
@@ -148,11 +148,11 @@ func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 			w.run(false)
 			before := w.named(list[9])
 			price = c.price
-			for range 3 { // an equal response does not end the quarantine
+			for range 3 { // repeating the response does not end the quarantine
 				w.clock.Add(7 * time.Hour)
 				w.run(false)
 				if got := w.quarantined()["a"]; !strings.Contains(got, c.reason) {
-					t.Errorf("got the quarantine %q, want %q", got, c.reason)
+					t.Errorf("got the quarantine reason %q, want %q", got, c.reason)
 				}
 				equal(t, "price", w.named(list[9]).Price, before.Price)
 			}
@@ -165,8 +165,8 @@ func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 	}
 }
 
-// One of three markets rises by a third each day. Each day is within its limits, but a week
-// is not.
+// The prices of one of three markets rise by a third each day. The rise of a day is within
+// the limits, but the rise of a week is not.
 func TestRule7_DriftingMarketIsRefused(t *testing.T) {
 	list := names("Item", 300)
 	grown := money.Micro(1_000_000)

@@ -52,7 +52,7 @@ func (f *fixture) own(userID string, items ...int64) (userKey int64) {
 	return userKey
 }
 
-// addRows inserts one inventory row of each item, with its price.
+// addRows inserts one inventory row for each item, with the price of the item as its value.
 func addRows(tx *db.Tx, userKey int64, items []int64, prices map[int64]money.Micro) error {
 	for i, id := range items {
 		if _, err := tx.Exec(`INSERT INTO inventory (user_key, app_id, item_id, amount, context_id, asset_id, class_id, instance_id, inspect, tradable, marketable, value)
@@ -63,7 +63,7 @@ func addRows(tx *db.Tx, userKey int64, items []int64, prices map[int64]money.Mic
 	return nil
 }
 
-// rules returns the rules of a bulk job at this time.
+// rules returns the rules of a bulk job that is planned now.
 func (f *fixture) rules() refresh.Rules {
 	return refresh.Rules{Now: f.Now, TTL: 6 * time.Hour, NoSalesRetry: 72 * time.Hour}
 }
@@ -82,7 +82,7 @@ func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.FetchUni
 			return err
 		}
 		if !made {
-			return errors.New("a job of the kind is live")
+			return errors.New("a job of this kind is live")
 		}
 		if _, err := refresh.StartJob(tx, id, batches, 0); err != nil {
 			return err
@@ -107,7 +107,7 @@ func unit(provider, file string) refresh.FetchUnit {
 	return refresh.FetchUnit{Provider: provider, AppID: app, File: file, BatchTo: catalog.Buckets, State: refresh.UnitPending}
 }
 
-// claim claims a unit of a provider, or returns nil.
+// claim claims a unit of a provider. It returns nil if no unit can be claimed.
 func (f *fixture) claim(provider string) (u *refresh.FetchUnit) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {
@@ -142,7 +142,7 @@ func (f *fixture) storeValidation(job int64, results ...refresh.ValidationResult
 	})
 }
 
-// claimBatch claims a batch, or returns nil.
+// claimBatch claims a batch. It returns nil if no batch can be claimed.
 func (f *fixture) claimBatch() (b *refresh.Batch) {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) (err error) {
@@ -152,7 +152,7 @@ func (f *fixture) claimBatch() (b *refresh.Batch) {
 	return b
 }
 
-// estimate stores a price for all items of a batch.
+// estimate stores the same price for all items of a batch.
 func (f *fixture) estimate(b *refresh.Batch, price money.Micro) {
 	f.Helper()
 	s := f.estimates(b, price)
@@ -163,7 +163,7 @@ func (f *fixture) estimate(b *refresh.Batch, price money.Micro) {
 	})
 }
 
-// estimates returns estimates with a price for all items of a batch.
+// estimates returns estimates that give all items of a batch the same price.
 func (f *fixture) estimates(b *refresh.Batch, price money.Micro) refresh.Estimates {
 	f.Helper()
 	items, err := refresh.BatchItems(f.Context(), f.DB, *b)
@@ -183,7 +183,7 @@ func (f *fixture) estimates(b *refresh.Batch, price money.Micro) refresh.Estimat
 	return s
 }
 
-// run prices all items in inventories with a job of one file, up to its apply stage.
+// run runs a job with one file up to its apply stage. The job prices all items in inventories.
 func (f *fixture) run(price money.Micro) int64 {
 	f.Helper()
 	id := f.plan(refresh.Bulk, 1, unit("s", "f"))

@@ -76,7 +76,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			w := newWorld(t, bulk("other", list, "o"), s)
 			w.limit(s)
 			w.push("u", catalog.CS2, list...)
-			w.clearMissing() // of one job only
+			w.clearMissing() // only the bulk job sends requests
 			host := s.d.Hosts[0]
 			if c.before != nil {
 				must(t, c.before(allowance.New(w.store, s.d.Name, host)))
@@ -120,19 +120,19 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 	}
 }
 
-// spend uses up a part of a host's budget.
+// spend returns a function that takes n requests from a host's budget.
 func spend(n int) func(provider.Allowance) error {
 	return func(a provider.Allowance) error {
 		for range n {
 			if r, err := a.Take(context.Background()); err != nil || r.Wait > 0 {
-				return fmt.Errorf("got the refusal %+v, want the request allowed: %w", r, err)
+				return fmt.Errorf("got the reservation %+v, want the request allowed: %w", r, err)
 			}
 		}
 		return nil
 	}
 }
 
-// report stores a reported quota of a host.
+// report returns a function that stores a reported quota of a host.
 func report(left int64, reset time.Duration) func(provider.Allowance) error {
 	return func(a provider.Allowance) error {
 		return a.StoreReported(context.Background(), provider.Rate{Limit: 100, Left: left, Reset: reset})
@@ -226,13 +226,13 @@ func TestForecast_CountsItemsThatCannotBeRequested(t *testing.T) {
 		equal(t, "due items of the forecast", f.Due.Due, 65)
 		equal(t, "items skipped for the budget", f.Budget, budget)
 	}
-	check(4, 3, 25) // the period is longer than a job waits
+	check(4, 3, 25) // a job waits less than the period of the limit
 	hold := func(wait time.Duration) {
 		_, err := allowance.New(w.store, "alpha", host).StoreRetryAfter(t.Context(), provider.RetryAfter{Wait: wait})
 		must(t, err)
 	}
 	hold(refresh.Patience)
-	check(4, 3, 25) // the job waits this long
+	check(4, 3, 25) // a job waits exactly this long
 	hold(2 * refresh.Patience)
 	check(0, 7, 65)
 	must(t, w.engine.PauseProvider(t.Context(), "alpha"))

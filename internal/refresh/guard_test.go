@@ -41,8 +41,8 @@ func TestGuard_AcceptsMoveOfTwoMarkets(t *testing.T) {
 	w.checkIdle()
 }
 
-// The provider's responses state no time of the last change, so only a changed amount shows a
-// change.
+// The provider's responses do not state when a quote last changed. Only a different amount
+// shows a change.
 func TestGuard_UnchangedQuoteByNameReleasesNothing(t *testing.T) {
 	const name = "A"
 	w, price := quadrupled(t, name)
@@ -56,11 +56,11 @@ func TestGuard_UnchangedQuoteByNameReleasesNothing(t *testing.T) {
 	*price = units(41)
 	w.clock.Add(time.Hour)
 	w.run(true)
-	equal(t, "price after another quote", w.named(name).Price, units(40))
+	equal(t, "price after a different quote", w.named(name).Price, units(40))
 	w.checkIdle()
 }
 
-// The move of each quote is relative to the quote before it.
+// The move of each quote is measured from the previous quote of the same market.
 func TestGuard_QuotesByNameSupportTheirOwnMove(t *testing.T) {
 	const name = "A"
 	price := map[string]money.Micro{"a1": units(10), "a2": units(10), "a3": units(10)}
@@ -95,16 +95,16 @@ func TestValidation_SkipsEqualResponsesWithinAnHour(t *testing.T) {
 	before := sets()
 	w.clock.Add(time.Minute)
 	w.run(true)
-	equal(t, "sets after the same responses", sets(), before)
-	equal(t, "jobs with the set", w.count(`SELECT count(*) FROM refresh_level WHERE level_set = (SELECT max(id) FROM level_set)`), 2)
-	equal(t, "items with the set", w.count(`SELECT count(*) FROM item WHERE level_set = (SELECT max(id) FROM level_set)`), 150)
+	equal(t, "level sets after the same responses", sets(), before)
+	equal(t, "jobs with the newest level set", w.count(`SELECT count(*) FROM refresh_level WHERE level_set = (SELECT max(id) FROM level_set)`), 2)
+	equal(t, "items with the newest level set", w.count(`SELECT count(*) FROM item WHERE level_set = (SELECT max(id) FROM level_set)`), 150)
 	price += units(1)
 	w.clock.Add(time.Minute)
 	w.run(true)
-	equal(t, "sets after other responses", sets(), before+1)
+	equal(t, "level sets after different responses", sets(), before+1)
 	w.clock.Add(2 * time.Hour)
 	w.run(true)
-	equal(t, "sets after the same responses, later", sets(), before+2)
+	equal(t, "level sets after the same responses two hours later", sets(), before+2)
 	w.checkIdle()
 }
 
@@ -141,7 +141,7 @@ func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 	equal(t, "price", w.named(name).Price, units(10))
 
 	price = units(40)
-	reads := func() { // runs a job with the earlier quote, then sends a request
+	reads := func() { // the job uses the earlier quote, and then the background fetch sends a request
 		t.Helper()
 		w.clock.Add(time.Hour)
 		steam.requested()
@@ -159,15 +159,15 @@ func TestGuard_UnchangedBackgroundQuoteReleasesNothing(t *testing.T) {
 	}
 	price = units(41)
 	reads()
-	equal(t, "price before a job has the other quote", w.named(name).Price, units(10))
+	equal(t, "price before a job uses the new quote", w.named(name).Price, units(10))
 	reads()
-	equal(t, "price after another quote", w.named(name).Price, units(40))
+	equal(t, "price after a different quote", w.named(name).Price, units(40))
 	w.checkIdle()
 }
 
-// quadrupled returns a world with one item at 10 units on one market that is requested by
-// name. The market then quotes 40, and the next job holds that price. The test can change the
-// quote.
+// quadrupled returns a world with one item. Its only market is requested by name. The item
+// has a price of 10 units, the market now quotes 40, and the next job holds that price. The
+// test can change the quote.
 func quadrupled(t *testing.T, name string) (w *world, quote *money.Micro) {
 	t.Helper()
 	quote = new(units(10))

@@ -61,7 +61,7 @@ func (w *cluster) join(name string, providers ...*fakeProvider) *instance {
 	return i
 }
 
-// pass advances the clock of live instances in steps of half a second, with heartbeats.
+// pass advances the clocks of living instances in steps of half a second, with a heartbeat per step.
 func (w *cluster) pass(d time.Duration, living ...*instance) {
 	w.tb.Helper()
 	const step = 500 * time.Millisecond
@@ -111,7 +111,7 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 	t.Helper()
 	t.Run("one process", func(t *testing.T) {
 		w := newWorld(t)
-		w.exec(`DELETE FROM instance`) // the world's own engine does not take part
+		w.exec(`DELETE FROM instance`) // the world's own engine is not part of the cluster
 		test(t, &cluster{w, func() *db.DB { return w.store }})
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestLease_UnitOfAStoppedInstanceIsRequestedAgain(t *testing.T) {
 			_, err := c.Workers()[len(c.Workers())-1].Work(t.Context())
 			must(t, err)
 		})
-		<-calling // c stops for three leases
+		<-calling // c stops for three lease periods
 		w.drainBy(a, b)
 		equal(t, "blobs while instance c may be alive", w.count(`SELECT count(*) FROM fetch_blob`), 0)
 		w.pass(3*refresh.Lease, a, b)
@@ -234,7 +234,7 @@ func TestLease_BatchOfAStoppedInstanceIsEstimatedOnce(t *testing.T) {
 			_, err := c.Estimate(t.Context())
 			must(t, err)
 		})
-		<-estimating // a batch is claimed, read and not written
+		<-estimating // c has claimed and read a batch but has not written it
 		w.pass(3*refresh.Lease, a, b)
 		w.drainBy(a, b)
 		job := w.last(refresh.Bulk)
@@ -291,7 +291,7 @@ func TestLease_DatabaseOutageExpiresNoLease(t *testing.T) {
 		must(t, b.CheckPeers(t.Context()))
 		equal(t, "instances", len(w.owners()), 2)
 		w.pass(10*refresh.Lease, a)
-		equal(t, "number of instances after b was removed", slices.Equal(w.owners(), []string{"a"}), true)
+		equal(t, "only instance a is left after b was removed", slices.Equal(w.owners(), []string{"a"}), true)
 	})
 }
 

@@ -35,8 +35,8 @@ func (w *world) market(key string) pricing.SetMarket {
 	return m
 }
 
-// levelled returns a provider with three markets at 1, 1.2 and 0.9 times ten dollars times
-// percent, which the test may change.
+// levelled returns a provider with three markets. Each market quotes percent of its base
+// price: 10, 12 or 9 dollars. The test may change percent.
 func levelled(list []string, percent *money.Micro) *fakeProvider {
 	s := bulk("alpha", list, "a1", "a2", "a3")
 	s.price = func(market, _ string) money.Micro {
@@ -46,8 +46,8 @@ func levelled(list []string, percent *money.Micro) *fakeProvider {
 	return s
 }
 
-// nearly compares amounts whose levels were learned from varied prices, which differ by up to
-// 0.05 %.
+// nearly compares amounts with a tolerance of 0.1 %, because levels are learned from varied
+// prices, which differ by up to 0.05 %.
 func nearly(tb testing.TB, what string, got, want money.Micro) {
 	tb.Helper()
 	if off := 1000 * (got - want); off < -want || off > want {
@@ -55,7 +55,7 @@ func nearly(tb testing.TB, what string, got, want money.Micro) {
 	}
 }
 
-// nearLevel compares the levels of a market with earlier ones, to a thousandth.
+// nearLevel compares the levels of a market with earlier ones, with a tolerance of 0.1 %.
 func nearLevel(tb testing.TB, what string, got, want pricing.SetMarket) {
 	tb.Helper()
 	nearly(tb, what, pricing.Exp(got.Level), pricing.Exp(want.Level))
@@ -100,7 +100,7 @@ func TestLevel_UnknownOrAmbiguousMarketIsAnError(t *testing.T) {
 	}
 }
 
-// The other markets move meanwhile. Old quotes must not be compared with new ones.
+// The other markets move meanwhile. Their new quotes must not be compared with old ones.
 func TestLevel_FailedMarketKeepsItsLevel(t *testing.T) {
 	list := names("Item", 150)
 	percent := money.Micro(100)
@@ -118,7 +118,7 @@ func TestLevel_FailedMarketKeepsItsLevel(t *testing.T) {
 	for _, step := range []struct {
 		after   time.Duration
 		percent money.Micro
-	}{{7 * time.Hour, 100}, {7 * time.Hour, 130}, {30 * time.Hour, 130}} { // its quotes are now stale
+	}{{7 * time.Hour, 100}, {7 * time.Hour, 130}, {30 * time.Hour, 130}} { // after 30 hours the quotes of the failed market are stale
 		percent = step.percent
 		w.clock.Add(step.after)
 		w.run(true)
@@ -135,8 +135,8 @@ func TestLevel_FailedMarketKeepsItsLevel(t *testing.T) {
 	w.checkIdle()
 }
 
-// The market's own times are more than a week old. The response is not good, but it is not
-// refused either.
+// The times in the market's response are more than a week old. The response is not good, but
+// it is not quarantined either.
 func TestLevel_OldQuotesKeepTheLevel(t *testing.T) {
 	list := names("Item", 150)
 	percent := money.Micro(100)
@@ -171,8 +171,8 @@ func TestLevel_OldQuotesKeepTheLevel(t *testing.T) {
 	w.checkIdle()
 }
 
-// Files fall by 41 % while a market that is requested by name does not respond. Its old
-// quotes must not be compared with the new files.
+// Prices in files fall by 41 % while a market that is requested by name does not respond.
+// The market's old quotes must not be compared with the new files.
 func TestLevel_MarketByNameUsesQuotesOfTheSameTime(t *testing.T) {
 	list := names("★ Item", 150)
 	percent := money.Micro(100)
@@ -182,7 +182,7 @@ func TestLevel_MarketByNameUsesQuotesOfTheSameTime(t *testing.T) {
 	w.push("u", 730, list...)
 	w.drain()
 	w.clock.Add(7 * time.Hour)
-	w.run(true) // the stored quotes of both now have the same time
+	w.run(true) // the stored quotes of both providers now have the same time
 	before, was := w.market("b1"), w.named(list[7])
 	nearly(t, "level of the market", pricing.Exp(before.Level), 1_500_000)
 
@@ -204,8 +204,8 @@ func TestLevel_MarketByNameUsesQuotesOfTheSameTime(t *testing.T) {
 	w.checkIdle()
 }
 
-// The second instance validates the same responses a minute later with another result, and
-// both then estimate.
+// The second instance validates the same responses a minute later with a different result.
+// Both instances then estimate.
 func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 	list := names("Item", 600) // two batches
 	providers := func(percent *money.Micro) []*fakeProvider {
@@ -258,7 +258,7 @@ func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 			must(t, err)
 			equal(t, "work done by "+i.name, more, true)
 		}
-		beside := func() { // instance a has read the clock for the validation or the estimate, and b now does the same work
+		beside := func() { // instance a has read the clock for its work, and b now does the same work
 			a.atNow.Store(nil)
 			estimate(b)
 			w.clock.Add(time.Minute)
@@ -272,7 +272,7 @@ func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 		equal(t, "batches estimated by both", w.count(`SELECT count(*) FROM refresh_batch WHERE job_id = $1 AND state = 'estimated'`, s.JobID), 2)
 		w.drainBy(a, b)
 		if got := result(w.world); got != want {
-			t.Errorf("two instances: got another result, want that of one instance: %s", differ(got, want))
+			t.Errorf("two instances: got a different result, want the result of one instance: %s", differ(got, want))
 		}
 		equal(t, "level sets of the job", w.count(`SELECT count(*) FROM refresh_level WHERE job_id = $1`, s.JobID), 1)
 		equal(t, "level sets of the items of the job", w.count(`SELECT count(DISTINCT level_set) FROM item`), 1)

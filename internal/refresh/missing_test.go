@@ -22,7 +22,7 @@ type entry struct {
 
 // queueModel models the missing-price queue with one provider.
 type queueModel struct {
-	listed  map[string]bool // what the provider quotes now
+	listed  map[string]bool // names that the provider quotes now
 	priced  map[string]bool
 	entries map[string]*entry
 	now     time.Time
@@ -30,7 +30,7 @@ type queueModel struct {
 	file   bool // the provider serves a file, which is requested again after interval
 	newest map[string]bool
 	at     time.Time
-	tried  []string // in order of their attempts
+	tried  []string // names in the order of their attempts
 }
 
 const interval = 5 * time.Minute
@@ -105,7 +105,7 @@ func TestRule3_QueueMatchesAModel(t *testing.T) {
 			if shape == provider.Bulk {
 				s = bulk("alpha", nil, "a1")
 			}
-			for _, n := range names("Another", 50) { // so that no response is refused for its missing names
+			for _, n := range names("Another", 50) { // enough names that a missing name is no anomaly
 				s.extra = append(s.extra, provider.Quote{Market: "a1", Name: n, Currency: "USD", Ask: units(1), Listings: provider.Unknown, Sales: provider.Unknown})
 			}
 			w := newWorld(t, s)
@@ -116,7 +116,7 @@ func TestRule3_QueueMatchesAModel(t *testing.T) {
 			for step := range steps + 1 {
 				var did string
 				switch n := rng.IntN(6); {
-				case step == steps: // finally all names are listed and due
+				case step == steps: // in the end all names are listed and due
 					did = "list all"
 					for _, n := range all {
 						m.listed[n] = true
@@ -156,11 +156,11 @@ func TestRule3_QueueMatchesAModel(t *testing.T) {
 				w.drain()
 				checkQueue(t, w, m)
 				if t.Failed() {
-					t.Fatalf("after %q with the attempts %v: got another queue, want that of the model", did, m.tried[before:])
+					t.Fatalf("after %q with the attempts %v: got a queue that differs from the model, want the same", did, m.tried[before:])
 				}
 			}
 			if len(m.priced) == 0 || len(m.entries) > 0 {
-				t.Errorf("got %d names with a price and %d in the queue, want some and none", len(m.priced), len(m.entries))
+				t.Errorf("got %d names with a price and %d in the queue, want at least one with a price and none in the queue", len(m.priced), len(m.entries))
 			}
 		})
 	}
@@ -195,7 +195,7 @@ func checkQueue(t *testing.T, w *world, m *queueModel) {
 	}
 	must(t, rows.Err())
 	equal(t, "entries", fmt.Sprint(got), fmt.Sprint(want))
-	for n, e := range m.entries { // as lookups report them
+	for n, e := range m.entries { // lookups report the same times
 		key := catalog.Key{AppID: catalog.CS2, Name: n}
 		prices, err := prices.Prices(t.Context(), w.store, key.AppID, []catalog.Key{key})
 		must(t, err)
@@ -216,7 +216,7 @@ func TestRule3_SyncBringsTheNextAttemptForward(t *testing.T) {
 	}
 	equal(t, "attempts", len(s.requested()), 4)
 	w.clock.Add(30 * time.Minute)
-	w.push("u", 730, "A") // the next attempt was 8 hours after the last one
+	w.push("u", 730, "A") // before this push, the next attempt was due 8 hours after the last one
 	w.drain()
 	equal(t, "attempts within the first pause", len(s.requested()), 0)
 	w.clock.Add(30 * time.Minute)

@@ -162,10 +162,10 @@ func TestNames_StopKeepsResponses(t *testing.T) {
 func TestLimit_EveryNameIsRequestedInTheEnd(t *testing.T) {
 	list := names("Item", 1_000)
 	s := batch("alpha", 100, list, "a1")
-	w := newWorld(t, s, bulk("beta", list, "b1")) // beta makes all names equally fresh
+	w := newWorld(t, s, bulk("beta", list, "b1")) // beta gives all names the same age
 	w.push("u", 730, list...)
 	w.clearMissing()
-	left := 0 // calls left of the three that a job may send
+	left := 0 // a job may send three calls
 	s.fail = func(int, provider.Call) error {
 		if left--; left < 0 {
 			return &provider.Error{Provider: "alpha", Kind: provider.KindBudget, RetryAfter: time.Hour}
@@ -187,7 +187,7 @@ func TestLimit_EveryNameIsRequestedInTheEnd(t *testing.T) {
 			least, most = min(least, times[n]), max(most, times[n])
 		}
 		if most-least > 1 {
-			t.Fatalf("after %d jobs: got %d and %d requests for two names, want at most one more", run+1, least, most)
+			t.Fatalf("after %d jobs: got %d and %d requests for two names, want a difference of at most 1", run+1, least, most)
 		}
 	}
 	equal(t, "requested names", len(times), len(list))

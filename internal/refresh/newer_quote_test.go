@@ -34,7 +34,7 @@ func TestStep4_NewerQuoteOfTwoProvidersCounts(t *testing.T) {
 		w.drain()
 		i := w.named("A")
 		equal(t, "price", i.Price, want)
-		equal(t, "the time of the quotes", i.QuotesAt, epoch)
+		equal(t, "the quote time", i.QuotesAt, epoch)
 		snaps, err := view.Snapshots(t.Context(), w.store, i.ID)
 		must(t, err)
 		for _, s := range snaps {

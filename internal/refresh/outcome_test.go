@@ -11,8 +11,8 @@ import (
 	"assay/internal/refresh"
 )
 
-// checkOutcome compares the gaps of an ended job, as "reason items share" and
-// "provider/market reason share".
+// checkOutcome compares the outcome and the gaps of an ended job. A gap is written as
+// "reason items share" or "provider/market reason share".
 func (w *world) checkOutcome(what string, j refresh.Job, outcome refresh.JobOutcome, gaps ...string) {
 	w.tb.Helper()
 	equal(w.tb, what+": outcome", j.Outcome, outcome)
@@ -61,7 +61,7 @@ func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 	w.checkOutcome("all items have a quote, but markets are missing", j, refresh.JobPartial, "beta/b1 failed 0.5", "gamma/c1 backoff 1")
 	equal(t, "detail", j.MarketGaps[0].Detail, "beta: server: scripted failure")
 
-	// Half of the names fail on one market, and all of them on the other.
+	// Half of the names fail on one market, and all names fail on the other.
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindConnect) }
 	c.fail = nil
 	must(t, w.engine.PauseProvider(t.Context(), "beta"))
@@ -101,7 +101,7 @@ func TestOutcome_CancelledAndUnplannedJobs(t *testing.T) {
 	w.checkOutcome("without a provider", w.run(false), refresh.JobFailed)
 }
 
-// No job waits for a background provider, and its deferred names make no job partial.
+// Jobs do not wait for a background provider. Its deferred names make no job partial.
 func TestOutcome_IgnoresBackgroundProviders(t *testing.T) {
 	list := names("Item", 100)
 	w := priced(t, list, slow("steam", list, "s1"))

@@ -47,7 +47,7 @@ func TestPartitions_KeepPricesSyncsAndListings(t *testing.T) {
 	equal(t, "sum over the rows", w.count(rows), before)
 	equal(t, "partitions with rows", w.count(`SELECT count(DISTINCT tableoid) FROM inventory`), parts)
 
-	for _, changed = range []int{3, 399} { // by the item index, and by ranges of ids
+	for _, changed = range []int{3, 399} { // apply uses the item index, then ranges of ids
 		w.clock.Add(7 * time.Hour)
 		price += units(2)
 		j := w.run(false)
@@ -56,11 +56,11 @@ func TestPartitions_KeepPricesSyncsAndListings(t *testing.T) {
 		w.checkIdle()
 	}
 
-	// Each asset of the user has another item, and one asset is gone.
+	// Each asset of the user is now a different item, and one asset is gone.
 	slices.Reverse(list)
 	r := w.push("u3", catalog.CS2, list[2:]...)
 	equal(t, "result of the inventory sync", r, inventory.Result{Changed: 398, Removed: 1, PricedRows: 398})
-	equal(t, "value of an item with another price", w.valueOf("u3", 397), w.item(catalog.Key{AppID: catalog.CS2, Name: list[399]}).Price)
+	equal(t, "value of an item with a different price", w.valueOf("u3", 397), w.item(catalog.Key{AppID: catalog.CS2, Name: list[399]}).Price)
 	equal(t, "rows", w.count(`SELECT count(*) FROM inventory`), users*399)
 	equal(t, "ids", w.count(`SELECT count(DISTINCT id) FROM inventory`), users*399)
 	w.checkIdle()

@@ -26,7 +26,7 @@ func TestPause_JobsContinueWithoutTheProvider(t *testing.T) {
 	w.run(true)
 	equal(t, "calls of the resumed provider", len(b.requested()), 4)
 
-	// The clock changes during a job with a unit that must be retried.
+	// An operator pauses the provider during a job, while one of its units must be retried.
 	w.begin(true)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)
@@ -61,7 +61,7 @@ func TestPause_OnlyProviderSkipsItemsAsPaused(t *testing.T) {
 
 func TestRemovedProvider_DelaysNoJobAndDropsItsQuotes(t *testing.T) {
 	list := names("Item", 30)
-	for _, done := range []bool{false, true} { // with or without its response
+	for _, done := range []bool{false, true} { // without and with the complete response of the removed provider
 		a, gone := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
 		gone.price = func(string, string) money.Micro { return units(12) }
 		w := newWorld(t, a, gone)
@@ -70,7 +70,7 @@ func TestRemovedProvider_DelaysNoJobAndDropsItsQuotes(t *testing.T) {
 		id := w.begin(false)
 		_, err := w.engine.Plan(t.Context())
 		must(t, err)
-		for range 2 { // the third stays open
+		for range 2 { // the unit of the third file stays open
 			_, err := w.engine.Fetch(t.Context(), "beta", "")
 			must(t, err)
 		}

@@ -64,7 +64,7 @@ func TestReadPlan_CountsWhatIsDue(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
 		f.finish(id)
-		// All prices have the same age. Make one of them older.
+		// All prices are now seven hours old. The item without a price is due at any age.
 		f.Now = f.Now.Add(7 * time.Hour)
 		f.Is("plan of the first run", dueOf(f, f.rules()), "due 4 ttl 0 noSales 1 names 4")
 

@@ -62,10 +62,10 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 	note("another price", both)
 
 	status := w.named(name).Status
-	price["a2"] = 0 // no longer offered: one market alone is thin
+	price["a2"] = 0 // the market no longer offers the item, and one market alone is thin
 	again()
 	if w.named(name).Status == status {
-		t.Fatalf("the status is %v still, want another one", status)
+		t.Fatalf("got the unchanged status %v, want a different one", status)
 	}
 	note("another status", first)
 
@@ -101,7 +101,7 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 	equal(t, "range of the week", past[id].Range, pricing.Range{Low: units(10), High: units(44)})
 	past, err = refresh.ReadPastPrices(t.Context(), w.store, []int64{id}, w.clock.Now().Add(7*24*time.Hour))
 	must(t, err)
-	equal(t, "price a day before a week later", past[id].Day, units(44))
-	equal(t, "the price a week earlier", past[id].Week, units(44))
-	equal(t, "range of that week", past[id].Range, pricing.Range{Low: units(44), High: units(44)})
+	equal(t, "a week later: price a day ago", past[id].Day, units(44))
+	equal(t, "a week later: price a week ago", past[id].Week, units(44))
+	equal(t, "a week later: range of the week", past[id].Range, pricing.Range{Low: units(44), High: units(44)})
 }

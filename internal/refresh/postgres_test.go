@@ -68,7 +68,7 @@ func estimatesAt(items []refresh.Item, price money.Micro) (s refresh.Estimates) 
 	return s
 }
 
-// Most of the time of StoreEstimates goes into other tables than item. Syncs that copy prices
+// StoreEstimates spends most of its time on other tables than item. Syncs that copy prices
 // must not wait for these writes.
 func TestPostgres_SyncWaitsOnlyForTheItemWrites(t *testing.T) {
 	database := dbtest.On(t, dbtest.PostgreSQL)
@@ -92,7 +92,7 @@ func TestPostgres_SyncWaitsOnlyForTheItemWrites(t *testing.T) {
 	err = s.InTx(soon, func(tx *db.Tx) error {
 		prices, err := catalog.LockPrices(tx, []int64{items[0].ID, items[1].ID})
 		if prices[items[0].ID] != 0 {
-			t.Errorf("got the prices %v, want none that is not committed", prices)
+			t.Errorf("got the prices %v, want no uncommitted price", prices)
 		}
 		return err
 	})

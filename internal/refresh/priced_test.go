@@ -10,8 +10,8 @@ import (
 	"assay/internal/provider"
 )
 
-// kinds returns the kinds of all events without price changes, oldest first, with the user and
-// the unpriced rows of inventory.priced.
+// kinds returns the kinds of all events except price.changed, oldest first. It appends the
+// data of inventory.priced.
 func (w *world) kinds() string {
 	w.tb.Helper()
 	rows, err := w.raw.QueryContext(w.tb.Context(), `SELECT kind || CASE WHEN kind = 'inventory.priced' THEN data ELSE '' END FROM event WHERE kind <> 'price.changed' ORDER BY id`)
@@ -47,7 +47,7 @@ func TestInventoryPriced_IsSentBeforeTheEndOfTheJob(t *testing.T) {
 	s.items[730] = []string{"A", "B", "unknown to all"}
 	w.drain()
 	equal(t, "value of the name that is quoted late", w.valueOf("u", 2), units(10))
-	equal(t, "events after its price", w.kinds(), "["+first+" job.finished]")
+	equal(t, "events after the name got a price", w.kinds(), "["+first+" job.finished]")
 	w.checkIdle()
 }
 
@@ -90,7 +90,7 @@ func TestInventoryPriced_IsSentByABulkJob(t *testing.T) {
 	w.checkIdle()
 }
 
-// The check at the end of a job reads only the empty table when no inventory waits.
+// If no inventory waits, the check at the end of a job reads only one empty table.
 func BenchmarkAnnouncePriced_NothingWaits(b *testing.B) {
 	w := newWorld(b, bulk("alpha", nil, "a1"))
 	b.ReportAllocs()
@@ -99,7 +99,7 @@ func BenchmarkAnnouncePriced_NothingWaits(b *testing.B) {
 	}
 }
 
-// Many inventories wait for a name that no provider has answered yet.
+// Many inventories wait for a name that no provider has quoted yet.
 func BenchmarkAnnouncePriced_ManyWait(b *testing.B) {
 	w := newWorld(b, bulk("alpha", nil, "a1"))
 	w.push("u", 730, "A")

@@ -18,7 +18,7 @@ type fakeProvider struct {
 	d provider.Description
 	// items are the names in its files, or the known names, by game.
 	items map[int32][]string
-	// price returns the ask of a name on a market in dollars. 0 means that it is not listed.
+	// price returns the ask of a name on a market in dollars. 0 means that the name is not listed.
 	price func(market, name string) money.Micro
 	// edit changes a quote, or omits it by returning false.
 	edit func(q *provider.Quote) bool
@@ -28,7 +28,7 @@ type fakeProvider struct {
 	refused []string
 	// stated, if not nil, returns the provider's own time of a response.
 	stated func(call provider.Call) time.Time
-	// split, if not nil, is the first letter of the names in each file.
+	// split, if not nil, maps each file to the first letter of its names.
 	split map[string]byte
 	// silent are the markets that the response reports as missing.
 	silent []string
@@ -155,8 +155,8 @@ func (s *fakeProvider) response(call provider.Call, sink provider.Sink) error {
 	return nil
 }
 
-// varied changes the prices of numbered names by up to 0.05 %. A market with one price for a
-// hundred names would be refused. The first name keeps its price.
+// varied changes the prices of numbered names by up to 0.05 %, because a market with one
+// price for a hundred names would be refused. The first name keeps its price.
 func varied(price money.Micro, name string) money.Micro {
 	var n int
 	for word := range strings.FieldsSeq(name) {
@@ -181,7 +181,7 @@ func (s *fakeProvider) marketsOf(file string) []string {
 	return out
 }
 
-// requested returns the calls since its last call.
+// requested returns the calls of the provider since requested was last called.
 func (s *fakeProvider) requested() []provider.Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,12 +190,12 @@ func (s *fakeProvider) requested() []provider.Call {
 	return out
 }
 
-// broken returns an error of a kind.
+// broken returns an error of the given kind.
 func (s *fakeProvider) broken(kind provider.Kind) error {
 	return &provider.Error{Provider: s.d.Name, Kind: kind, Detail: "scripted failure"}
 }
 
-// wait returns an error with a retry-after.
+// wait returns a rate-limit error with a retry-after.
 func (s *fakeProvider) wait(d time.Duration) error {
 	return &provider.Error{Provider: s.d.Name, Kind: provider.KindRateLimited, Status: 429, RetryAfter: d}
 }

@@ -75,7 +75,7 @@ func FuzzQuotes(f *testing.F) {
 			return
 		}
 		if again, err := DecodeQuotes(encodeQuotes(quotes)); err != nil || !slices.Equal(again, quotes) {
-			t.Errorf("%q was decoded as %v, and after it was encoded as %v (error %v), want the same", text, quotes, again, err)
+			t.Errorf("%q: got the quotes %v, and %v (error %v) after encoding and decoding them, want the same quotes", text, quotes, again, err)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func TestClaimUnit_ManyWorkersClaimEachUnitOnce(t *testing.T) {
 		var mu sync.Mutex
 		claimed := map[int64]int{}
 		dbtest.AtOnce(8, func(i int) {
-			for range n { // each claim succeeds until none is left
+			for range n { // claims succeed until no unit is left
 				var u *refresh.FetchUnit
 				f.Try(func(tx *db.Tx) (err error) {
 					u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "s", Owner: fmt.Sprint("worker ", i)})
@@ -133,11 +133,11 @@ func (f *fixture) push(names ...string) inventory.Push {
 	return p
 }
 
-// headstart is how long a blocked transaction is observed to check that it waits.
+// headstart is how long a test watches a blocked transaction to check that it waits.
 const headstart = 300 * time.Millisecond
 
-// A sync has copied the old price, and queued an item without a price, before an estimate and
-// its apply begin.
+// A sync copies the old price of one item and queues another item that has no price. Then an
+// estimate and its apply begin.
 func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A", "B")
@@ -185,7 +185,7 @@ func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 		user, _, err := user.Key(f.Context(), f.DB, "late")
 		f.Must(err)
 		if got := f.values(user); !slices.Equal(got, []money.Micro{20, 20}) {
-			f.Errorf("values of the rows of the sync: got %v, want 20 and 20", got)
+			f.Errorf("values of the rows that the sync wrote: got %v, want 20 and 20", got)
 		}
 		q, err := view.ReadMissingQueue(f.Context(), f.DB, f.Now)
 		f.Must(err)
@@ -209,7 +209,7 @@ func TestStoreEstimates_ConcurrentSyncsGetTheNewPrice(t *testing.T) {
 			for i := range syncers {
 				p := f.push(names...)
 				if (round+i)%2 == 0 {
-					p = f.push("D", "B") // changes rows, and removes some
+					p = f.push("D", "B") // changes some rows and removes others
 				}
 				syncing.Go(func() {
 					for range 3 {
@@ -229,7 +229,7 @@ func TestStoreEstimates_ConcurrentSyncsGetTheNewPrice(t *testing.T) {
 	})
 }
 
-// checkValues fails if a row has another value than price.
+// checkValues fails the test if the value of a row is not price.
 func (f *fixture) checkValues(price money.Micro) {
 	f.Helper()
 	for i := range syncers + 1 {

@@ -13,8 +13,8 @@ import (
 	"assay/internal/view"
 )
 
-// The configured rates change after a job. A price is explained with the rates of its
-// estimate until the next job.
+// The configured rates change after a job. Until the next job, the explanation of a price
+// uses the rates of its estimate.
 func TestEstimate_StoresItsRates(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	damage(func(q *provider.Quote) { q.Currency = "EUR" })(s)
@@ -45,8 +45,8 @@ func TestEstimate_StoresItsRates(t *testing.T) {
 	explains(now)
 }
 
-// The rates change between plan and estimate. A process with other rates also uses those of
-// the plan.
+// The rates change between plan and estimate. A process with other rates still uses the rates
+// of the plan.
 func TestEstimate_UsesTheRatesOfThePlan(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	damage(func(q *provider.Quote) { q.Currency = "EUR" })(s)
@@ -74,7 +74,7 @@ func TestEstimate_UsesTheRatesOfThePlan(t *testing.T) {
 	equal(t, "price of the next job", w.named("A").Price, units(12))
 }
 
-// The only quote has a currency without a rate. The item must have no price instead of a
+// The only quote has a currency without a rate. The item must have no price rather than a
 // wrong one.
 func TestEstimate_IgnoresQuotesWithoutRate(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")

@@ -88,7 +88,7 @@ func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
 		f.Is("newest good response after the first", newest(), first.ID)
 		quarantined := run("f", false)
 		f.Is("quarantined response is stored", held(quarantined), false)
-		f.Is("good response is stored beside a quarantined one", held(first), true)
+		f.Is("good response is still stored after a quarantined one", held(first), true)
 		f.Is("newest good response after a quarantined one", newest(), first.ID)
 		second := run("f", true)
 		f.Is("replaced response is stored", held(first), false)
@@ -167,7 +167,7 @@ func TestMarketStates_RemainAfterTheirJobs(t *testing.T) {
 			return err
 		})
 		if _, err := refresh.ReadJob(f.Context(), f.DB, id); err == nil {
-			f.Error("got the deleted job, want none")
+			f.Error("got the deleted job, want an error")
 		}
 		state("state without a job", want)
 	})

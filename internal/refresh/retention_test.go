@@ -99,7 +99,7 @@ func TestRule6_RetentionKeepsRecentNewestAndLiveJobs(t *testing.T) {
 		for again := range 2 {
 			must(t, w.engine.Retain(t.Context()))
 			if got := w.jobIDs(); !slices.Equal(got, want) {
-				t.Fatalf("round %d, call %d: with %+v at %v, got the kept jobs %v, want %v of %+v", round, again, w.cfg.Retention, w.clock.Now(), got, want, jobs)
+				t.Fatalf("round %d, call %d: with %+v at %v: got the kept jobs %v, want %v of %+v", round, again, w.cfg.Retention, w.clock.Now(), got, want, jobs)
 			}
 		}
 		for _, table := range []string{"refresh_batch_items", "refresh_batch", "fetch_unit", "market_fetch"} {
@@ -118,8 +118,8 @@ func TestRule6_RetentionRunsAfterEveryJob(t *testing.T) {
 		w.run(true)
 		w.clock.Add(3 * 24 * time.Hour)
 	}
-	// At the last end the ages are 15, 12, 9, 6, 3 and 0 days. The newest three are always
-	// kept.
+	// When the last job ends, the jobs are 15, 12, 9, 6, 3 and 0 days old. Retention always
+	// keeps the newest three.
 	if got := w.jobIDs(); !slices.Equal(got, []int64{4, 5, 6}) {
 		t.Errorf("got the jobs %v, want 4, 5 and 6", got)
 	}
@@ -134,7 +134,7 @@ func TestRule6_ZeroDaysAndZeroJobsKeepNothing(t *testing.T) {
 	w.push("u", 730, "A")
 	w.clearMissing()
 	w.begin(false)
-	for range 3 { // an end at this very moment is not older than this moment
+	for range 3 { // a job that ends now is not older than now
 		w.drain()
 		w.clock.Add(time.Microsecond)
 	}
@@ -143,7 +143,7 @@ func TestRule6_ZeroDaysAndZeroJobsKeepNothing(t *testing.T) {
 	equal(t, "items of jobs", w.count(`SELECT count(*) FROM refresh_item`), 0)
 	equal(t, "price", w.named("A").Price, units(10))
 
-	// The newest response remains without its job, and the next one is compared with it.
+	// The newest response outlives its job. The next response is compared with it.
 	w.clock.Add(time.Hour)
 	equal(t, "another job", w.job(w.begin(true)).State, refresh.Queued)
 	w.drain()

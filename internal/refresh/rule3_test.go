@@ -17,7 +17,7 @@ func TestRule3_SyncDoesNotRefreshKnownPrices(t *testing.T) {
 	w.push("u1", 730, list...)
 	w.drain()
 	s.requested()
-	w.clock.Add(48 * time.Hour) // old, and still known
+	w.clock.Add(48 * time.Hour) // the prices are old but still known
 	r := w.push("u2", 730, list...)
 	equal(t, "queued names", r.QueuedNames, 0)
 	equal(t, "priced rows", r.PricedRows, 30)
@@ -91,7 +91,7 @@ func TestRule3_TTLAndNoSalesPauseDoNotApplyToTheQueue(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.drain()
-	equal(t, "the item has no pause", w.named("A").RetryAt.IsZero(), false)
+	equal(t, "the item has no retry time", w.named("A").RetryAt.IsZero(), false)
 	s.requested()
 	w.clock.Add(time.Hour)
 	w.drain()
@@ -123,15 +123,15 @@ func TestRule3_FreshFileServesMissingPrices(t *testing.T) {
 	w.clock.Add(4 * time.Minute)
 	w.push("v", 730, "New")
 	w.drain()
-	equal(t, "calls for a file of four minutes", len(s.requested()), 0)
+	equal(t, "calls for a file that is four minutes old", len(s.requested()), 0)
 	equal(t, "price", w.named("New").Price, units(10))
-	equal(t, "the time of the quotes", w.named("New").QuotesAt, epoch)
+	equal(t, "the quote time", w.named("New").QuotesAt, epoch)
 	w.checkIdle()
 
 	w.clock.Add(time.Minute)
 	w.push("v", 730, "Newer")
 	w.drain()
-	equal(t, "calls for a file of five minutes", len(s.requested()), 2)
+	equal(t, "calls for a file that is five minutes old", len(s.requested()), 2)
 	w.checkIdle()
 }
 

@@ -46,12 +46,12 @@ func TestRule5_TheTTLCountsFromTheJobsCreation(t *testing.T) {
 	w.drain()
 	w.clock.Add(5 * time.Hour)
 	id := w.begin(false)
-	w.clock.Add(5 * time.Hour) // the job is planned later than it was started
+	w.clock.Add(5 * time.Hour) // the job is planned 5 hours after its start
 	w.drain()
 	equal(t, "items skipped by their TTL", w.job(id).Counts.SkippedTTL, 1)
 }
 
-// quiet sets the number of sales within a window on every quote.
+// quiet returns an edit that sets the number of sales and their window on every quote.
 func quiet(sales int64, window time.Duration) func(*provider.Quote) bool {
 	return func(q *provider.Quote) bool {
 		q.Sales, q.SalesWindow = sales, window
@@ -66,7 +66,7 @@ func TestRule5_ItemsWithoutSalesWaitTheirPause(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.drain()
-	equal(t, "the time since when no sale is known", w.named("A").NoSalesSince, epoch)
+	equal(t, "the time since which no sale is known", w.named("A").NoSalesSince, epoch)
 	w.clock.Add(72*time.Hour - time.Microsecond)
 	equal(t, "items skipped within the pause", w.run(false).Counts.SkippedNoSales, 1)
 	equal(t, "items updated by a forced refresh", w.run(true).Counts.Updated, 1)
@@ -90,7 +90,7 @@ func TestRule5_UnknownSalesAndShortWindowsAreNoPause(t *testing.T) {
 		w.push("u", 730, "A")
 		w.drain()
 		if !w.named("A").RetryAt.IsZero() {
-			t.Errorf("%s: got a time of retry, want none", name)
+			t.Errorf("%s: got a retry time, want none", name)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestRule5_ItemWithoutResponseFailsAndKeepsItsTimes(t *testing.T) {
 	equal(t, "the last error", j.LastError, "alpha: server: scripted failure")
 
 	s.fail = nil
-	j = w.run(false) // due immediately, because its times are unchanged
+	j = w.run(false) // the item is due immediately, because its times are unchanged
 	equal(t, "updated", j.Counts.Updated, 1)
 	equal(t, "failures", w.named("A").Failures, 0)
 	w.checkIdle()

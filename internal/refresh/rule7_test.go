@@ -14,7 +14,7 @@ import (
 	"assay/internal/view"
 )
 
-// damage changes each quote of a provider.
+// damage returns a function that makes a provider change each of its quotes.
 func damage(change func(q *provider.Quote)) func(*fakeProvider) {
 	return func(s *fakeProvider) {
 		s.edit = func(q *provider.Quote) bool {
@@ -24,7 +24,7 @@ func damage(change func(q *provider.Quote)) func(*fakeProvider) {
 	}
 }
 
-// badResponses returns the faults that make the response of a provider unusable.
+// badResponses returns functions that make the responses of a provider unusable, by name.
 func badResponses() map[string]func(*fakeProvider) {
 	out := map[string]func(*fakeProvider){
 		"empty": func(s *fakeProvider) { s.edit = func(*provider.Quote) bool { return false } },
@@ -57,13 +57,13 @@ func badResponses() map[string]func(*fakeProvider) {
 		"a currency too long":    damage(func(q *provider.Quote) { q.Currency = "USDT" }),
 		"no rate":                damage(func(q *provider.Quote) { q.Currency = "XYZ" }),
 		"frozen for months":      damage(func(q *provider.Quote) { q.MarketTime = epoch.Add(-90 * 24 * time.Hour) }),
-		"no phase of ours":       damage(func(q *provider.Quote) { q.Phase = "Phase 9" }),
-		"a phase of another":     damage(func(q *provider.Quote) { q.Phase = "Ruby" }),
+		"an unknown phase":       damage(func(q *provider.Quote) { q.Phase = "Phase 9" }),
+		"phase of another item":  damage(func(q *provider.Quote) { q.Phase = "Ruby" }),
 		"empty names":            damage(func(q *provider.Quote) { q.Name = "" }),
 		"names of 64 KiB":        damage(func(q *provider.Quote) { q.Name = strings.Repeat("n", 64<<10) }),
-		"names that are no text": damage(func(q *provider.Quote) { q.Name += "\xff" }),
+		"names of invalid UTF-8": damage(func(q *provider.Quote) { q.Name += "\xff" }),
 		"names with NUL":         damage(func(q *provider.Quote) { q.Name += "\x00" }),
-		"names in other case":    damage(func(q *provider.Quote) { q.Name = strings.ToUpper(q.Name) }),
+		"names in upper case":    damage(func(q *provider.Quote) { q.Name = strings.ToUpper(q.Name) }),
 		"names with a space":     damage(func(q *provider.Quote) { q.Name += " " }),
 	}
 	for _, kind := range []provider.Kind{
@@ -78,7 +78,7 @@ func badResponses() map[string]func(*fakeProvider) {
 	return out
 }
 
-// wholes are the bad responses that show only in a complete file.
+// wholes are the bad responses that can be detected only in a complete file.
 var wholes = []string{"less than half", "silent", "dollars for cents", "cents for dollars"}
 
 func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
@@ -88,7 +88,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 	for name, breakProvider := range badResponses() {
 		for _, shape := range []provider.Shape{provider.Bulk, provider.Batch} {
 			if shape == provider.Batch && (slices.Contains(wholes, name) || strings.HasPrefix(name, "failure")) {
-				continue // a response to names is checked quote by quote
+				continue // a request by name returns quotes that are checked one by one
 			}
 			if nth++; !dbtest.RunsCase(nth) {
 				continue
@@ -114,7 +114,7 @@ func TestRule7_BadResponseReplacesNoPrice(t *testing.T) {
 				t.Errorf("%s, %s: got %d items updated, want 0", name, shape, j.Counts.Updated)
 			}
 			if !after.CheckedAt.Equal(before.CheckedAt) {
-				t.Errorf("%s, %s: got a new time of check, want %v", name, shape, before.CheckedAt)
+				t.Errorf("%s, %s: got a new check time, want %v", name, shape, before.CheckedAt)
 			}
 			w.checkIdle()
 
@@ -188,7 +188,7 @@ func TestRule7_PhasesDoNotAffectThePlainName(t *testing.T) {
 			equal(t, "price of phase "+phase, w.item(i).Price, want)
 		}
 		equal(t, "the price of a phase without quotes", w.valueOf("u", 3), 0)
-		equal(t, "calls", len(s.requested()), 1) // one name, however many phases
+		equal(t, "calls", len(s.requested()), 1) // one request for the name returns all phases
 		w.checkIdle()
 		w.stop()
 	}
@@ -198,7 +198,7 @@ func TestRule7_HeldPriceIsReleasedByAChangedResponse(t *testing.T) {
 	price, others := units(10), units(1)
 	s := bulk("alpha", []string{"A"}, "a1")
 	s.price = func(string, string) money.Micro { return price }
-	// With other names, the response as a whole is no anomaly.
+	// With the other names, the response as a whole is no anomaly.
 	rest := names("Item", 9)
 	s.items[730] = append(s.items[730], rest...)
 	s.price = func(_, name string) money.Micro {
@@ -210,17 +210,17 @@ func TestRule7_HeldPriceIsReleasedByAChangedResponse(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.drain()
-	price = units(40) // on one market: held
+	price = units(40) // the price is held, because only one market quotes it
 	w.clock.Add(7 * time.Hour)
 	w.run(false)
 	i := w.named("A")
 	equal(t, "price", i.Price, units(10))
 	equal(t, "candidate", i.Candidate, units(40))
-	equal(t, "the time of the check of the item", i.CheckedAt, epoch)
+	equal(t, "the check time of the item", i.CheckedAt, epoch)
 	equal(t, "value", w.valueOf("u", 0), units(10))
 	w.clock.Add(29 * time.Minute)
 	w.run(true)
-	equal(t, "price before half an hour", w.named("A").Price, units(10))
+	equal(t, "price within half an hour", w.named("A").Price, units(10))
 	w.clock.Add(time.Hour)
 	w.run(true)
 	equal(t, "price after the same response again", w.named("A").Price, units(10))
@@ -257,10 +257,10 @@ func TestRule7_AnOperatorCanAcceptAHeldPrice(t *testing.T) {
 	i := w.named("A")
 	equal(t, "price", i.Price, units(40))
 	equal(t, "candidate", i.Candidate, 0)
-	equal(t, "the time of the check", i.CheckedAt, w.clock.Now())
+	equal(t, "the check time", i.CheckedAt, w.clock.Now())
 	equal(t, "rows", w.count(`SELECT count(*) FROM inventory WHERE value = $1`, int64(units(40))), 3)
 	equal(t, "history", w.count(`SELECT count(*) FROM price_point WHERE item_id = $1`, i.ID), 2)
-	equal(t, "history with its method", w.count(`SELECT count(*) FROM price_point p JOIN item i ON i.id = p.item_id
+	equal(t, "history points with the method of the item", w.count(`SELECT count(*) FROM price_point p JOIN item i ON i.id = p.item_id
 		WHERE i.id = $1 AND p.method = i.method AND p.method <> '' AND p.method_version = i.method_version`, i.ID), 2)
 	w.run(true)
 	equal(t, "price afterwards", w.named("A").Price, units(40))

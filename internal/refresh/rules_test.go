@@ -80,7 +80,7 @@ func TestRule1_SpentBudgetSkipsItems(t *testing.T) {
 	w.push("u", 730, list...)
 	w.clearMissing()
 	j := w.run(false)
-	// The file lacks the other five names and is no evidence for them.
+	// The file lacks the other five names, so it is no evidence for them.
 	equal(t, "updated", j.Counts.Updated, 5)
 	equal(t, "items skipped for the budget", j.Counts.SkippedBudget, 5)
 	equal(t, "deferred units", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'deferred' AND provider = 'beta'`), 1)
@@ -100,7 +100,7 @@ func TestRule2_BulkPlansEachInventoryNameOnce(t *testing.T) {
 		w.push(u, 730, list[:40]...)
 	}
 	w.push("u4", 730, list[40:]...)
-	w.push("u4", 730) // u4 sold everything: its ten names are in no inventory now
+	w.push("u4", 730) // u4 sold everything, so ten names are in no inventory now
 	w.clearMissing()
 	j := w.run(false)
 	equal(t, "items in scope", j.Counts.Total, 40)
@@ -133,7 +133,7 @@ func TestRule2_BulkPlansNamesInActiveListings(t *testing.T) {
 }
 
 func TestRule2_NewPricesReachAllRowsOfAllUsers(t *testing.T) {
-	for _, changed := range []int{3, 400} { // by the item index, and by a scan of all rows
+	for _, changed := range []int{3, 400} { // apply uses the item index, then a scan of all rows
 		list := names("Item", 400)
 		s := bulk("alpha", list, "a1", "a2", "a3")
 		price := units(10)
@@ -164,7 +164,7 @@ func TestRule2_PriceOfAnotherJobReachesItsRows(t *testing.T) {
 	w.push("u", 730, list...)
 	w.drain()
 	w.clock.Add(7 * time.Hour)
-	// After the plan an operator accepts another price. The job then replaces it.
+	// After the plan, an operator accepts a different price. The job then replaces it.
 	w.begin(false)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)
@@ -179,10 +179,10 @@ func TestRule2_PriceOfAnotherJobReachesItsRows(t *testing.T) {
 
 func TestErrors_NameTheProviderOnce(t *testing.T) {
 	for name, failure := range map[string]error{
-		"of the provider":  &provider.Error{Provider: "alpha", Kind: provider.KindProtocol, Detail: "broken"},
-		"wrapped":          fmt.Errorf("alpha: %w", &provider.Error{Provider: "alpha", Kind: provider.KindProtocol, Detail: "broken"}),
-		"of somebody else": errors.New("broken"),
-		"with the name":    errors.New("alpha: broken"),
+		"provider error":         &provider.Error{Provider: "alpha", Kind: provider.KindProtocol, Detail: "broken"},
+		"wrapped provider error": fmt.Errorf("alpha: %w", &provider.Error{Provider: "alpha", Kind: provider.KindProtocol, Detail: "broken"}),
+		"plain error":            errors.New("broken"),
+		"plain error with name":  errors.New("alpha: broken"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := bulk("alpha", []string{"A"}, "a1")

@@ -52,7 +52,7 @@ func bulkDrama(items int) drama {
 }
 
 // levelDrama is a bulk job with enough names to learn levels. A market responds for the first
-// time, so validation waits for all units and the result does not depend on their order.
+// time, so validation waits for all units. The result does not depend on their order.
 func levelDrama() drama {
 	d := bulkDrama(levelNames)
 	d.levelled = 5
@@ -66,7 +66,7 @@ func levelDrama() drama {
 	return d
 }
 
-// missingDrama is a sync with unknown names. One of them has no quote.
+// missingDrama is a sync with unknown names. No provider quotes one of the names.
 func missingDrama() drama {
 	return drama{kind: refresh.Missing, levelled: 2, world: func(tb testing.TB) *world {
 		list := names("Item", levelNames)
@@ -79,7 +79,7 @@ func missingDrama() drama {
 	}}
 }
 
-// levelNames is how many names a small scenario has. Levels can be learned from this many.
+// levelNames is the number of names in a small scenario. It is enough to learn levels.
 const levelNames = 120
 
 // level returns the level of a market in a scenario, as a factor.
@@ -99,7 +99,7 @@ func (d drama) begin(w *world) error {
 	return err
 }
 
-// dump returns all data that must be the same in the end.
+// dump returns all data that must be the same with and without faults.
 func (d drama) dump(w *world) string {
 	w.tb.Helper()
 	var out strings.Builder
@@ -134,12 +134,12 @@ func (d drama) dump(w *world) string {
 	return out.String()
 }
 
-// setOf returns SQL for the position of a level set in the order of ids. Ids may have gaps.
+// setOf returns SQL for the position of a level set among all level sets, because ids may have gaps.
 func setOf(column string) string {
 	return `(SELECT count(*) FROM level_set l WHERE l.id <= ` + column + `)`
 }
 
-// checkLearned fails if the scenario has learned no levels.
+// checkLearned fails the test unless the job learned the expected number of levels.
 func (d drama) checkLearned(w *world) {
 	w.tb.Helper()
 	if d.levelled == 0 {

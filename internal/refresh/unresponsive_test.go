@@ -20,7 +20,7 @@ func (w *world) timed() *world {
 	return w
 }
 
-// estimateAll does all work of jobs that needs no request.
+// estimateAll does all work of the estimate and apply stages. It sends no request.
 func (w *world) estimateAll() {
 	w.tb.Helper()
 	for more := true; more; {
@@ -33,7 +33,7 @@ func (w *world) estimateAll() {
 	}
 }
 
-// The provider refuses connections until the circuit breaker opens, and again after that.
+// The provider refuses two connections. Then its circuit breaker rejects all calls.
 func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	list := names("Item", 300)
 	down, live := batch("alpha", 10, list, "a1"), bulk("beta", list[:200], "b1")
@@ -60,7 +60,7 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	j := w.job(id)
 	equal(t, "the duration of the job", j.FinishedAt.Sub(started), time.Minute)
 	equal(t, "updated", j.Counts.Updated, 200)
-	equal(t, "items failed or stopped by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
+	equal(t, "items that failed or were skipped by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
 	if j.Counts.Failed > 20 {
 		t.Errorf("got %d failed items, want at most 20", j.Counts.Failed)
 	}
@@ -84,11 +84,11 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	down.fail = func(int, provider.Call) error { return down.broken(provider.KindConnect) }
 	j = w.run(false)
 	equal(t, "items updated by late quotes", j.Counts.Updated, late)
-	equal(t, "the time of the check", w.named(list[250]).CheckedAt, came)
+	equal(t, "the check time", w.named(list[250]).CheckedAt, came)
 	w.checkIdle()
 }
 
-// No request is sent.
+// The breaker is open from the start, so the job sends no request.
 func TestWait_JobContinuesWithAnOpenBreaker(t *testing.T) {
 	list := names("Item", 20)
 	down, live := bulk("alpha", list, "a1"), bulk("beta", list, "b1")
@@ -142,8 +142,8 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 		w.clock.Add(later)
 		j = w.run(false)
 		equal(t, "updated", j.Counts.Updated, 200)
-		equal(t, "the time of the check", w.named(list[7]).CheckedAt, came)
-		equal(t, "the time of the quotes", w.named(list[7]).QuotesAt, came)
+		equal(t, "the check time", w.named(list[7]).CheckedAt, came)
+		equal(t, "the quote time", w.named(list[7]).QuotesAt, came)
 		if later < 5*time.Minute {
 			equal(t, "requests", len(s.requested()), 0)
 			equal(t, "outcome", j.Outcome, refresh.JobComplete)
@@ -154,14 +154,14 @@ func TestWait_LateFileServesTheNextJob(t *testing.T) {
 		s.fail = nil
 		w.clock.Add(7 * time.Hour)
 		equal(t, "items updated again", w.run(false).Counts.Updated, 200)
-		equal(t, "the time of the check", w.named(list[7]).CheckedAt, w.clock.Now())
+		equal(t, "the check time", w.named(list[7]).CheckedAt, w.clock.Now())
 		w.checkIdle()
 		w.stop()
 	}
 }
 
-// The requests fail after their job has continued without them. The failure is already
-// counted.
+// The requests fail after their job has continued without them. The failure is counted
+// already.
 func TestWait_UnresponsiveHostCountsAsOneFailure(t *testing.T) {
 	list := names("Item", 20)
 	for _, s := range []*fakeProvider{bulk("alpha", list, "a1"), batch("alpha", 20, list, "a1")} {
@@ -265,7 +265,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 		}
 		return nil
 	}
-	b.admit = func(_ context.Context, call provider.Call) error { // claimed, and not sent
+	b.admit = func(_ context.Context, call provider.Call) error { // the unit is claimed, but its request is not sent
 		if call.File == "b2.json" {
 			return b.broken(provider.KindBreaker)
 		}
@@ -285,7 +285,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 				n += u.Requests
 			}
 			if n < last[j.ID] {
-				t.Fatalf("job %d: got a count of requests that fell from %d to %d, want no decrease", j.ID, last[j.ID], n)
+				t.Fatalf("job %d: got a request count that fell from %d to %d, want no decrease", j.ID, last[j.ID], n)
 			}
 			last[j.ID] = n
 			looks++
@@ -309,7 +309,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 	look()
 	sent := int64(len(a.requested()) + len(b.requested()))
 	if got := last[id]; got < sent || got > sent+20 {
-		t.Errorf("got %d requests counted by the job, want the %d that the provider got", got, sent)
+		t.Errorf("got %d requests counted by the job, want the %d that the providers got and at most 20 more", got, sent)
 	}
 	if looks < 100 {
 		t.Fatalf("got %d reads of the jobs, want at least 100", looks)

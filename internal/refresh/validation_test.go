@@ -13,7 +13,7 @@ import (
 )
 
 // The market responds in a currency without a rate, and then with cents instead of dollars.
-// The second response must not be compared with the first.
+// The second response must not be compared with the first one.
 func TestRule7_ResponseWithoutPricesIsNoBaseline(t *testing.T) {
 	list := names("Item", 200)
 	change := func(*provider.Quote) {}
@@ -136,8 +136,8 @@ func TestRule7_AcceptanceIsLimitedToTheRefusedResponse(t *testing.T) {
 	list := names("Item", 200)
 	for _, c := range []struct {
 		name   string
-		factor money.Micro // names of the next response; the refused one had 100
-		share  int         // of the names
+		factor money.Micro // of the prices in the next response; 100 in the refused response
+		share  int         // number of names in the next response
 		later  time.Duration
 		want   money.Micro
 	}{
@@ -173,7 +173,7 @@ func TestRule7_AcceptanceIsLimitedToTheRefusedResponse(t *testing.T) {
 				refused = 1
 			}
 			equal(t, "markets in quarantine", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), refused)
-			equal(t, "whether an operator's acceptance is still stored", w.count(`SELECT count(*) FROM market_file WHERE accepted_at <> 0`), 0)
+			equal(t, "stored acceptances of an operator", w.count(`SELECT count(*) FROM market_file WHERE accepted_at <> 0`), 0)
 			w.checkIdle()
 		})
 	}
@@ -254,7 +254,7 @@ func TestRule7_DamagedStoredResponseStopsNoJob(t *testing.T) {
 	w := newWorld(t, a, b)
 	w.push("u", 730, list...)
 	w.drain()
-	w.exec(`UPDATE fetch_blob SET data = $1`, []byte{1, 2, 3, 4, 5, 6, 7, 8}) // baseline of the next job
+	w.exec(`UPDATE fetch_blob SET data = $1`, []byte{1, 2, 3, 4, 5, 6, 7, 8}) // the next job compares its response with this data
 	w.clock.Add(7 * time.Hour)
 	w.begin(false)
 	for _, work := range []func() (bool, error){

@@ -40,15 +40,15 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
-// Add moves the clock forward, or back.
+// Add moves the clock forward, or back if d is negative.
 func (c *clock) Add(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
 
-// world is an engine on a real database with fake providers. The test does its work step by
-// step in one goroutine.
+// world is an engine on a real database with fake providers. The test runs the engine's work
+// step by step in one goroutine.
 type world struct {
 	tb        testing.TB
 	database  dbtest.Database
@@ -58,7 +58,7 @@ type world struct {
 	store     *db.DB
 	engine    *refresh.Engine
 	sync      *inventory.Service
-	raw       *sql.DB // one connection beside the store, for looking at rows
+	raw       *sql.DB // a connection outside the store, for reading rows
 	faults    func(point string) error
 	rates     func(context.Context) (pricing.Rates, error)
 	elapsed   func() time.Duration // nil: the process's own clock
@@ -170,7 +170,7 @@ func (w *world) drain() {
 	w.tb.Fatal("got more work after every step, want an end")
 }
 
-// drainThrough is drain for tests with temporary errors.
+// drainThrough is like drain but continues after errors.
 func (w *world) drainThrough() {
 	w.tb.Helper()
 	for range 100_000 {
@@ -323,7 +323,7 @@ func (w *world) checkCounts() {
 			{"state = 'skipped' AND reason = 'noSales'", c.SkippedNoSales},
 		} {
 			if got := w.count(`SELECT count(*) FROM refresh_item WHERE job_id = $1 AND `+part.where, j.ID); got != part.want {
-				w.tb.Fatalf("job %d: got %d items where %s, want as many as in the counts %+v", j.ID, got, part.where, c)
+				w.tb.Fatalf("job %d: got %d items where %s, want the number in the counts %+v", j.ID, got, part.where, c)
 			}
 		}
 		if twice := w.count(`SELECT count(*) - count(DISTINCT item_id) FROM refresh_item WHERE job_id = $1`, j.ID); twice != 0 {
@@ -337,15 +337,15 @@ func (w *world) checkIdle() {
 	w.tb.Helper()
 	w.checkCounts()
 	for what, query := range map[string]string{
-		"jobs that live": `SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`,
-		"rows with another value than their item": `SELECT count(*) FROM inventory v LEFT JOIN item i ON i.id = v.item_id
+		"live jobs": `SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`,
+		"rows whose value is not the price of their item": `SELECT count(*) FROM inventory v LEFT JOIN item i ON i.id = v.item_id
 			WHERE v.value IS DISTINCT FROM nullif(i.price, 0)`,
-		"items with another level set than the job that estimated them": `SELECT count(*) FROM item
+		"items whose level set is not from the job that estimated them": `SELECT count(*) FROM item
 			WHERE id IN (SELECT item_id FROM refresh_item WHERE state = 'updated')
 			AND id NOT IN (SELECT i.id FROM refresh_item r JOIN item i ON i.id = r.item_id
 				LEFT JOIN refresh_level l ON l.job_id = r.job_id AND l.app_id = i.app_id
 				WHERE r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
-		"level sets that are named and not stored": `SELECT count(*) FROM (SELECT level_set FROM item UNION SELECT level_set FROM price_point
+		"level sets that are referenced but not stored": `SELECT count(*) FROM (SELECT level_set FROM item UNION SELECT level_set FROM price_point
 			UNION SELECT level_set FROM refresh_level) n WHERE level_set <> 0 AND level_set NOT IN (SELECT id FROM level_set)`,
 		"open units":                        `SELECT count(*) FROM fetch_unit WHERE state IN ('pending', 'running')`,
 		"open batches":                      `SELECT count(*) FROM refresh_batch WHERE state IN ('pending', 'running')`,
@@ -369,8 +369,8 @@ func (w *world) valueOf(user string, asset int) money.Micro {
 		WHERE u.user_id = $1 AND v.asset_id = $2`, user, strconv.Itoa(asset)))
 }
 
-// around returns a condition for a column with an amount that is up to 0.05 % higher, as
-// varied makes it.
+// around returns a condition that a column is amount or up to 0.05 % higher, as varied makes
+// it.
 func around(column string, amount money.Micro) string {
 	return fmt.Sprintf("%s BETWEEN %d AND %d", column, amount, amount+amount/2000)
 }

@@ -26,8 +26,8 @@ func halfEven(a, b, c int64) int64 {
 	return q.Int64()
 }
 
-// TestCurrency_EveryReadConverts reads prices in euros in every way. The rate of the history
-// differs from the one in force.
+// TestCurrency_EveryReadConverts reads prices in euros with every read method. The rate of the
+// history differs from the current rate.
 func TestCurrency_EveryReadConverts(t *testing.T) {
 	w := newWorld(t, false)
 	r := randtest.New(t)

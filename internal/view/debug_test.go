@@ -47,14 +47,14 @@ func TestDebug_ShowsBudgetCountsAndForecast(t *testing.T) {
 	b := debug.Providers[0].Budget
 	q := b.Quotas[0]
 	if q.Used != 12 || q.Left != 8 || q.Low || q.Pace.Requests != 12 || q.Pace.Seconds != 3600 || !q.RunsOutAt.Equal(w.now.Add(40*time.Minute)) {
-		t.Errorf("counted quota: got %+v, pace %+v, runs out at %v, want 12 used, 8 left, in 40 minutes", q, q.Pace, q.RunsOutAt)
+		t.Errorf("counted quota: got %+v, pace %+v, runs out at %v, want 12 used, 8 left, empty in 40 minutes", q, q.Pace, q.RunsOutAt)
 	}
 	reported := b.Reported
 	if *reported.Period != "day" || *reported.Limit != 20 || reported.Left != 1 || !reported.Low || !reported.RunsOutAt.Equal(w.now.Add(5*time.Minute)) || !reported.ReportedAt.Equal(w.now) {
-		t.Errorf("reported quota: got %+v, runs out at %v, want 1 of 20 a day left, in 5 minutes", reported, reported.RunsOutAt)
+		t.Errorf("reported quota: got %+v, runs out at %v, want 1 of 20 a day left, empty in 5 minutes", reported, reported.RunsOutAt)
 	}
 	if !b.Low || b.Pace != nil || b.RunsOutAt != nil {
-		t.Errorf("budget: got %+v, want low without a pace of its own", b)
+		t.Errorf("budget: got %+v, want it low, without a pace and an end", b)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"assay/internal/view"
 )
 
-// A reader whose next events were deleted learns the number to continue after. It gets all events
-// from there on, also those that are no price changes.
+// If the next events of a reader were deleted, the error contains the number to continue after.
+// From there on, the reader gets all events, not only price changes.
 func TestEvents_ExpiredNumberNamesTheOneToContinueAfter(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
@@ -37,7 +37,7 @@ func TestEvents_ExpiredNumberNamesTheOneToContinueAfter(t *testing.T) {
 			t.Fatalf("%s after a deleted event: got the fault %+v, want cursor_expired with the number %s", what, f, old.Next)
 		}
 		if f := fault.Of(read(1)); f == nil || f.Code != "cursor_expired" {
-			t.Errorf("%s after a number of no event: got the fault %+v, want cursor_expired", what, f)
+			t.Errorf("%s after a number that no event has: got the fault %+v, want cursor_expired", what, f)
 		}
 	}
 	after, err := strconv.ParseInt(old.Next, 10, 64)
@@ -49,7 +49,7 @@ func TestEvents_ExpiredNumberNamesTheOneToContinueAfter(t *testing.T) {
 		kinds = append(kinds, e.Kind)
 	}
 	if got := strings.Join(kinds, " "); got != "job.finished price.changed job.finished" {
-		t.Errorf("after the named number: got the events %s, want job.finished, price.changed and job.finished", got)
+		t.Errorf("after the number in the error: got the events %s, want job.finished, price.changed and job.finished", got)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestStream_SharesReadsAndShowsProgress(t *testing.T) {
 	again, err := w.Stream(t.Context(), 0)
 	w.must(err)
 	if &first.Text[0] != &again.Text[0] || first.Next != last {
-		t.Errorf("got %q up to %d, and then other bytes; want one shared read up to %d", first.Text, first.Next, last)
+		t.Errorf("got %q up to %d, and then other bytes; want the bytes of one shared read up to %d", first.Text, first.Next, last)
 	}
 	if !strings.HasPrefix(string(first.Text), "id: ") || strings.Count(string(first.Text), "\n\n") != 2 {
 		t.Errorf("got the frames %q, want two with ids", first.Text)
@@ -102,6 +102,6 @@ func TestStream_SharesReadsAndShowsProgress(t *testing.T) {
 	frame, err := view.New(view.Options{Store: w.store, Currency: "USD", Now: func() time.Time { return w.now }}).Jobs.Progress(t.Context())
 	w.must(err)
 	if !strings.Contains(string(frame), `"jobId":"2"`) || strings.Contains(string(frame), "id: ") {
-		t.Errorf("progress frame: got %q, want that of job 2 without an id", frame)
+		t.Errorf("progress frame: got %q, want the frame of job 2 without an id", frame)
 	}
 }

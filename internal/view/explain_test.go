@@ -11,8 +11,8 @@ import (
 	"assay/internal/refresh"
 )
 
-// A name missing from the newest response keeps its last amounts, which clients can see. The
-// reason must not contradict them.
+// A name that is missing from the newest response keeps its last amounts. Clients can see these
+// amounts, so the reason must not contradict them.
 func TestWhy_ExplainsMissingQuoteWithStoredAmounts(t *testing.T) {
 	e := &explainer{}
 	for _, tt := range []struct {
@@ -33,7 +33,7 @@ func TestWhy_ExplainsMissingQuoteWithStoredAmounts(t *testing.T) {
 // old, so the sentence must allow for a shorter time.
 func TestWindowText_AllowsForShortHistory(t *testing.T) {
 	for _, w := range []pricing.Window{pricing.SinceDay, pricing.SinceWeek} {
-		if got := windowText(w); !strings.HasSuffix(got, "or the first one since") {
+		if got := windowText(w); !strings.HasSuffix(got, "or the first price after that") {
 			t.Errorf("windowText(%s) = %q, want the first price as an alternative", w, got)
 		}
 	}

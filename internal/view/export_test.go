@@ -1,9 +1,9 @@
 package view
 
-// LimitRecent sets the limit of the pages of the stream in memory.
+// LimitRecent limits the bytes of the stream pages in memory.
 func (r *ItemReader) LimitRecent(bytes int) { r.recent.limit = bytes }
 
-// RecentUse returns the reads of the database for streams, and the bytes of the pages in memory.
+// RecentUse returns the number of database reads for streams and the bytes of the pages in memory.
 func (r *ItemReader) RecentUse() (reads int64, size int) {
 	r.recent.mu.Lock()
 	defer r.recent.mu.Unlock()

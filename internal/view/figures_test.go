@@ -15,8 +15,8 @@ import (
 	"assay/internal/view"
 )
 
-// minutely returns the figures of a period whose last price is the one of its last minute.
-// The prices are those of each minute; step is in minutes.
+// minutely computes the figures of a period from the price of each minute. Volatility uses the
+// moves between prices that are step minutes apart.
 func minutely(prices []money.Micro, step int) view.PeriodFigures {
 	sorted := slices.Sorted(slices.Values(prices))
 	f := view.PeriodFigures{
@@ -48,8 +48,9 @@ func minutely(prices []money.Micro, step int) view.PeriodFigures {
 	return f
 }
 
-// TestFigures_AreThoseOfEachMinute compares the figures of random prices with those of a
-// list of the price in each minute. Folding of points before a period does not change them.
+// TestFigures_AreThoseOfEachMinute compares the figures of random prices with figures that are
+// computed from a list of the price in each minute. Folding older points must not change the
+// figures of a period.
 func TestFigures_AreThoseOfEachMinute(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
@@ -75,7 +76,7 @@ func TestFigures_AreThoseOfEachMinute(t *testing.T) {
 			want.Days, want.From = int64(p.days), w.now.Add(-time.Duration(n)*time.Minute)
 			f := got.Periods[k]
 			if v := f.Volatility; v != nil && want.Volatility != nil && max(*v-*want.Volatility, *want.Volatility-*v) <= 1 {
-				want.Volatility = v // the order of additions of floating-point numbers differs
+				want.Volatility = v // both sums add the floating-point numbers in a different order
 			}
 			if !reflect.DeepEqual(f, want) {
 				t.Fatalf("the figures of %d days after %d minutes are\n%+v\nwant\n%+v", p.days, len(minutes), f, want)

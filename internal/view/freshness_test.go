@@ -29,7 +29,7 @@ var (
 	ended   = freshKey{job: 1, state: refresh.Finished}
 )
 
-// get returns the number of the count that f returned, and the time it took.
+// get returns the number of the count that f returned, and the time that the call took.
 func get(t *testing.T, f *freshness, key freshKey, c *counter) (which int64, took time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -40,7 +40,7 @@ func get(t *testing.T, f *freshness, key freshKey, c *counter) (which int64, too
 	return got.Fresh, time.Since(began)
 }
 
-// want fails unless f returns the given count after the given time.
+// want fails the test unless f returns the given count after the given time.
 func want(t *testing.T, f *freshness, key freshKey, c *counter, which int64, took time.Duration) {
 	t.Helper()
 	if n, d := get(t, f, key, c); n != which || d != took {

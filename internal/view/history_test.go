@@ -53,8 +53,8 @@ func (w *world) history(f view.HistoryFilter, start time.Time, limit int) string
 	}
 }
 
-// TestHistory_HasPointsAndCandles prices an item in several runs. Two markets quote it: one
-// has the price, the other never changes.
+// TestHistory_HasPointsAndCandles prices an item in several runs. One market quotes the price.
+// The quote of the other market never changes.
 func TestHistory_HasPointsAndCandles(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
@@ -125,13 +125,13 @@ func TestHistory_HasPointsAndCandles(t *testing.T) {
 	}
 	_, err = w.History(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, view.HistoryFilter{Market: "p/none"}, "", 1)
 	if f := fault.Of(err); f == nil || f.Kind != fault.Invalid {
-		t.Errorf("an unknown market: got %v, want a fault", err)
+		t.Errorf("an unknown market: got %v, want a fault of the kind Invalid", err)
 	}
 }
 
-// TestHistory_DaysContinueAfterFolding changes a price at random times. Folding old points
-// changes no candle of a day, and not the price in force with its explanation. Two processes
-// fold at the same time, and some are stopped on the way.
+// TestHistory_DaysContinueAfterFolding changes a price at random times and folds old points.
+// Folding must not change the daily candles, or the price and explanation at the horizon.
+// Several processes fold at the same time, and one of them is stopped before it finishes.
 func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
@@ -184,7 +184,7 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 	for _, age := range []time.Duration{25 * 24 * time.Hour, 10 * 24 * time.Hour, 10 * 24 * time.Hour, 9 * 24 * time.Hour, 0} {
 		horizon := end.Add(-age).Truncate(24 * time.Hour)
 		if horizon.Before(first) {
-			continue // no price is old enough
+			continue // no point is old enough to fold
 		}
 		before := priceAt(horizon)
 		stopped, stop := context.WithTimeout(w.Context(), time.Duration(r.IntN(5))*time.Millisecond)
@@ -207,7 +207,7 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 		h, err := w.History(w.Context(), key, view.HistoryFilter{}, "", 1)
 		w.must(err)
 		if h.PointsFrom == nil {
-			continue // only the last point was old enough
+			continue // only the last point was old enough to fold
 		}
 		folded = true
 		if !h.Points[0].At.Equal(*h.PointsFrom) || !h.PointsFrom.Before(horizon) {
@@ -225,8 +225,8 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 	}
 }
 
-// TestPriceAt_ExplainsLikeTheItem explains a price by its stored point and by its item, after an
-// estimate from five markets and after one without a quote.
+// TestPriceAt_ExplainsLikeTheItem compares the explanation of a price point with the explanation
+// of the item. One estimate uses five markets, and the other has no usable quote.
 func TestPriceAt_ExplainsLikeTheItem(t *testing.T) {
 	quotes := []refresh.MarketSnapshot{usd(11, 9, 1, 1), usd(11, 9, 1, 1), usd(11, 9, 1, 1), usd(11, 9, 1, 1), usd(11, 9, 1, 1)}
 	w := newQuotesWorld(t, nil, quotes...)

@@ -71,7 +71,7 @@ func TestReadInventory_ListsAndTotalsRows(t *testing.T) {
 	all, err := view.ReadInventory(w.Context(), w.store, u, 0, 0, 10)
 	w.must(err)
 	w.is("rows of all games", len(all), 4)
-	w.is("name of the row without one", all[3].Name, "")
+	w.is("name of the row without a name", all[3].Name, "")
 	for _, c := range []struct {
 		app  int32
 		want view.InventoryTotal
@@ -92,11 +92,11 @@ func TestReadInventory_ListsAndTotalsRows(t *testing.T) {
 	})
 	got, err := view.ReadInventoryTotal(w.Context(), w.store, u, app)
 	w.must(err)
-	w.is("total above the maximum of an amount", got.Value.String(), "46116860184273.87905")
+	w.is("total above the largest amount", got.Value.String(), "46116860184273.87905")
 }
 
-// TestReadInventory_PageReadsOnlyItsItems compares the time of a page of one row with a page
-// of all rows. If each page read the items and inspections of all rows, the small page would
+// TestReadInventory_PageReadsOnlyItsItems compares the time of a page of one row with the time
+// of a page of all rows. If each page read the items and inspections of all rows, the small page would
 // take between a fifteenth and half of the time of the large one.
 func TestReadInventory_PageReadsOnlyItsItems(t *testing.T) {
 	w := newWorld(t, false)

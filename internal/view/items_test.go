@@ -96,7 +96,7 @@ func (w *world) dayChange(i *view.StoredItem) (money.Micro, bool) {
 	return money.Ratio(i.Price-past.CurrentPrice, past.CurrentPrice)
 }
 
-// passes is a straightforward implementation of ItemFilter.
+// passes reports whether an item passes a filter. It implements ItemFilter without SQL or indexes.
 func (w *world) passes(f *view.ItemFilter, i *view.StoredItem) bool {
 	snaps, err := view.Snapshots(w.Context(), w.store, i.ID)
 	w.must(err)
@@ -228,7 +228,7 @@ func TestItems_MatchFilterAndSort(t *testing.T) {
 	}
 }
 
-// The change is that of the last 24 hours at the time of the request, for all committed prices.
+// The change covers the 24 hours before the request and includes all committed prices.
 func TestItems_ReportTheChangeOfADay(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "a", "b", "c")

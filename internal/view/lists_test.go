@@ -118,14 +118,14 @@ func TestHeldAndMissing_ListItemsInPages(t *testing.T) {
 		}
 	}
 	if len(held) != 2 || !strings.HasSuffix(held[0], " 5 9") {
-		t.Errorf("held prices: got %q, want those of a and b", held)
+		t.Errorf("held prices: got %q, want the held prices of a and b", held)
 	}
 	if len(missing) != 3 || missing[0] != "c 3 true" || !strings.HasSuffix(missing[2], " 3 false") {
-		t.Errorf("missing prices: got %q, want c first, which is due", missing)
+		t.Errorf("missing prices: got %q, want c first, because it is due", missing)
 	}
 }
 
-// The job has 300 failed items of three causes, and two updated ones.
+// The job has 300 failed items with three causes, and two updated items.
 func TestJobItems_AreSelectedByCauseAndWords(t *testing.T) {
 	w := newWorld(t, false)
 	var names []string

@@ -59,7 +59,7 @@ func TestLookupItem_ReportsReasonWithoutPrice(t *testing.T) {
 	} {
 		got := lookupItem(key, &c.price, c.known, now)
 		if c.price.Amount == 0 && got.PriceStatus != "noPrice" || c.price.Amount > 0 && got.PriceStatus != c.want {
-			t.Errorf("%+v: got priceStatus %s, want that of the price, or noPrice (%s)", c.price, got.PriceStatus, c.want)
+			t.Errorf("%+v: got priceStatus %s, want noPrice or the status of the price, %s", c.price, got.PriceStatus, c.want)
 		}
 		if got.Status != c.want || got.CurrentPrice != c.price.Amount {
 			t.Errorf("%+v: got status %s at %v, want %s", c.price, got.Status, got.CurrentPrice, c.want)

@@ -87,6 +87,6 @@ func TestHeldAndMissing_ExplainRows(t *testing.T) {
 		got[m.Key.Name] = m
 	}
 	if a, b := got["a"], got["b"]; a.Users != 1 || a.FirstUser != "bob" || b.Users != 2 || b.Rows != 3 || !b.LastAt.IsZero() {
-		t.Errorf("got the entries %+v, want a of bob, and b of two users in three rows without an attempt", missing.Items)
+		t.Errorf("got the entries %+v, want a for bob, and b for two users with three rows and no attempt", missing.Items)
 	}
 }

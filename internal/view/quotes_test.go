@@ -18,8 +18,8 @@ import (
 
 const day = 24 * time.Hour
 
-// newQuotesWorld returns a world with an item x that has a quote for each element of quotes,
-// on the markets a, b, c and so on of the provider sim. The last one is not configured.
+// newQuotesWorld returns a world with an item x. The item has one of the given quotes on each of
+// the markets a, b, c and so on of the provider sim. The last market is not configured.
 func newQuotesWorld(t *testing.T, fees map[string]int64, quotes ...refresh.MarketSnapshot) *world {
 	t.Helper()
 	w := newWorld(t, false)
@@ -85,7 +85,7 @@ func TestQuotes_SumTheCountedQuotes(t *testing.T) {
 	w.is("rates", got.Rates, []view.ConversionRate{{Currency: "EUR", Rate: 1_250_000_000_000, Date: w.now.Truncate(day), Origin: "fixed"}})
 }
 
-// A quote is not counted once it is too old for its market, or if it is no offer any more.
+// A quote is not counted if it is too old for its market or no longer an offer.
 func TestQuotes_LeaveOutOldAndEndedOffers(t *testing.T) {
 	gone, repeated, outdated := usd(1, 1, 1, 1), usd(1, 1, 1, 1), usd(1, 1, 1, 1)
 	gone.Reason, repeated.Reason = pricing.NotOffered, pricing.Duplicate

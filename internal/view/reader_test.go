@@ -66,7 +66,7 @@ func TestStatus_CountsAddUpInEveryStage(t *testing.T) {
 	}
 	w.own("u", names...)
 	w.price(map[string]money.Micro{names[1]: 5, names[2]: 5})
-	w.now = w.now.Add(time.Hour) // within the TTL of those two
+	w.now = w.now.Add(time.Hour) // within the TTL of the two priced items
 	const total = 40
 	pending, updated := int64(total), int64(0)
 	check := func(moment string) view.Status {
@@ -81,7 +81,7 @@ func TestStatus_CountsAddUpInEveryStage(t *testing.T) {
 			t.Errorf("%s: the counts add up to %d, want %d: %+v", moment, sum, j.TotalItems, j)
 		}
 		if s.PendingItems != j.PendingItems || s.UpdatedItems != j.UpdatedItems || s.PendingItems > pending || s.UpdatedItems < updated {
-			t.Errorf("%s: got the status %+v, want the counts of the job %+v, with falling pending and growing updated", moment, s, j)
+			t.Errorf("%s: got the status %+v, want the counts of the job %+v, with pending falling and updated growing", moment, s, j)
 		}
 		pending, updated = s.PendingItems, s.UpdatedItems
 		return s
@@ -285,6 +285,6 @@ func TestItem_ConvertsWithRatesOfItsEstimate(t *testing.T) {
 	}
 	s := d.Snapshots[0]
 	if s.Price == nil || *s.Price != 11_000_000 || *s.Rate != 1_100_000_000_000 || !s.RateDate.Equal(day) {
-		t.Errorf("got the price %v at rate %v of %v, want 11 at 1.1 of the day", s.Price, s.Rate, s.RateDate)
+		t.Errorf("got the price %v at the rate %v of %v, want 11 at the rate 1.1 of the day", s.Price, s.Rate, s.RateDate)
 	}
 }

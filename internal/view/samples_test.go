@@ -79,7 +79,7 @@ func TestProviderHours_ShowResultsAndLatency(t *testing.T) {
 	}
 }
 
-// The last requests are those of the current half hour, so the series ends now.
+// The last requests are in the current half hour, so the series ends now.
 func TestBurnDowns_AddRequestsSinceTheStartOfTheWindow(t *testing.T) {
 	w := newWorld(t, false)
 	w.sampled("h 28T23:30 ok 1s 9", "h 01T08:00 ok 1s 3", "h 01T12:00 failed 1s 2", "other 01T08:00 ok 1s 50")

@@ -11,7 +11,7 @@ import (
 	"assay/internal/money"
 )
 
-// follow reads the stream as a client does, until it has the number last.
+// follow reads the stream like a client until it has read the event with the number last.
 func (w *world) follow(ctx context.Context, after, last int64) (string, error) {
 	var text strings.Builder
 	for after < last {
@@ -58,8 +58,8 @@ func (w *world) change(names []string, round int) int64 {
 	return last
 }
 
-// TestStream_ManyClientsCauseFewReads follows several jobs with many clients. Some begin within a
-// page of others.
+// TestStream_ManyClientsCauseFewReads follows several jobs with many clients. Some clients begin
+// in the middle of a page that other clients read.
 func TestStream_ManyClientsCauseFewReads(t *testing.T) {
 	const clients, rounds = 300, 5
 	w := newWorld(t, false)
@@ -82,7 +82,7 @@ func TestStream_ManyClientsCauseFewReads(t *testing.T) {
 				got[i] = text + got[i]
 			}
 			if err != nil {
-				t.Errorf("client %d: %v", i, err)
+				t.Errorf("client %d: got error %v, want none", i, err)
 			}
 		})
 	}
@@ -106,7 +106,8 @@ func TestStream_ManyClientsCauseFewReads(t *testing.T) {
 	if ids := strings.Count(got[0], "id: "); ids != 2*(rounds+2) {
 		t.Errorf("the client after 0 got %d events, want %d", ids, 2*(rounds+2))
 	}
-	// At most one read for each start and two for each job: one may find only the first event.
+	// Each start needs at most one read, and each job needs at most two, because the first read
+	// may find only one event of the job.
 	if reads, _ := w.RecentUse(); reads > int64(len(from)+2*(rounds+2)) {
 		t.Errorf("%d clients caused %d reads, want at most %d", clients, reads, len(from)+2*(rounds+2))
 	}

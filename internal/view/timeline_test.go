@@ -12,8 +12,8 @@ import (
 	"assay/internal/view"
 )
 
-// unit writes a fetch unit of a job. Times are seconds after the start of the test; a negative
-// one is missing.
+// unit writes a fetch unit of a job. Times are seconds after start. A negative time means that
+// the time is missing.
 func (w *world) unit(job int64, name, state string, start time.Time, from, to int, requests int64, why string) {
 	w.Helper()
 	at := func(seconds int) int64 {
@@ -30,7 +30,7 @@ func (w *world) unit(job int64, name, state string, start time.Time, from, to in
 }
 
 // The run plans for 2 s and fetches for 100 s. The first provider waits before and between its
-// requests, and its breaker is open for 20 s. The second one is deferred.
+// requests, and its breaker is open for 20 s. The second provider is deferred.
 func TestTimeline_ShowsStagesWaitsAndBreakerGaps(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "x")

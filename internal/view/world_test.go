@@ -63,7 +63,7 @@ func (w *world) tx(fn func(tx *db.Tx) error) {
 	w.must(w.store.InTx(w.Context(), fn))
 }
 
-// own pushes an inventory with these names.
+// own pushes a user's inventory with one asset of each name.
 func (w *world) own(user string, names ...string) {
 	w.Helper()
 	s := inventory.Service{InTx: w.store.InTx, Queued: func() {}, Inspectable: func() {}}
@@ -147,7 +147,7 @@ func (w *world) estimateWith(estimates map[string]pricing.Priced) bool {
 	return true
 }
 
-// usedMarkets returns the ids of the markets of the used quotes, in the form of a point.
+// usedMarkets returns the market ids of the used quotes, in the format of a price point.
 func usedMarkets(quotes []refresh.MarketSnapshot) string {
 	var ids []string
 	for _, q := range quotes {

@@ -74,7 +74,7 @@ func TestKeys_ExplainInvalidForms(t *testing.T) {
 func TestAudit_ShowsWhoChangedWhat(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
-	mustContain(t, v.get("/audit").body, "Nothing was changed")
+	mustContain(t, v.get("/audit").body, "There are no changes")
 	v.post("/providers/sim/pause")
 	for range auditPerPage {
 		v.post("/providers/sim/resume")

@@ -15,7 +15,7 @@ func (w *world) webhookFields(more ...string) []string {
 func TestWebhooks_CreatedChangedTestedAndDeleted(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
-	mustContain(t, v.get("/webhooks").body, "There is no webhook.")
+	mustContain(t, v.get("/webhooks").body, "There are no webhooks.")
 	v.post("/webhooks", w.webhookFields("event", "job.failed", "items", "AK-47 | Redline (Field-Tested)\r\n\r\nMann Co. Key\r\n", "minChange", "12.5", "alertChange", "5", "alertAbove", "9.99")...)
 	body := v.get("/webhooks").body
 	mustContain(t, body, "Webhook 1 is created.", "whsec_", w.receiver.URL+"/hook", "Healthy", "price alerts", "2 items")
@@ -42,7 +42,7 @@ func TestWebhooks_CreatedChangedTestedAndDeleted(t *testing.T) {
 	mustContain(t, v.post("/webhooks/1/delete", "back", "/webhooks").body, "Delete webhook 1?")
 	mustContain(t, v.get("/webhooks").body, w.receiver.URL+"/hook")
 	v.post("/webhooks/1/delete", "back", "/webhooks", "confirmed", "1")
-	mustContain(t, v.get("/webhooks").body, "Webhook 1 is deleted.", "There is no webhook.")
+	mustContain(t, v.get("/webhooks").body, "Webhook 1 is deleted.", "There are no webhooks.")
 	if got := v.get("/webhooks/1").StatusCode; got != http.StatusNotFound {
 		t.Errorf("got status %d for a deleted webhook, want 404", got)
 	}

@@ -66,12 +66,12 @@ func check(what string, ok bool, got any) {
 
 type flow struct {
 	api    *ClientWithResponses
-	ctx    context.Context //nolint:containedctx // of the whole program
+	ctx    context.Context //nolint:containedctx // context of the whole program
 	prices map[string]string
 	names  []string
 }
 
-// price pushes an inventory with every name, and refreshes.
+// price pushes an inventory with every name and refreshes the prices.
 func (f *flow) price() {
 	items := make([]PushItem, len(f.names))
 	for i := range f.names {

@@ -10,7 +10,7 @@ import (
 	"assay/internal/db"
 )
 
-// scripted is a check whose test controls the result of each query.
+// scripted is a version check. The test controls the result of each query.
 type scripted struct {
 	versionCheck
 	requested chan struct{} // a query began
@@ -71,7 +71,7 @@ func TestLatest_CallersDuringQueryShareTheNextQuery(t *testing.T) {
 		s.response <- 5
 		synctest.Wait()
 		if len(got) != 1 || <-got != 5 {
-			t.Fatal("first query: got other callers or versions, want version 5 for its one caller")
+			t.Fatal("first query: got a different version or number of callers, want version 5 for one caller")
 		}
 		s.response <- 6
 		synctest.Wait()
@@ -122,7 +122,7 @@ func TestLatest_ReturnsErrorsWithoutCachingThem(t *testing.T) {
 		s.err = errors.New("gone")
 		go func() { s.response <- 1 }()
 		if _, err := s.latest(t.Context()); !errors.Is(err, s.err) {
-			t.Errorf("failed query: got error %v, want that of the query", err)
+			t.Errorf("failed query: got error %v, want the error of the query", err)
 		}
 		// A database that does not respond must not block the caller forever.
 		if _, err := s.latest(t.Context()); !errors.Is(err, context.DeadlineExceeded) {

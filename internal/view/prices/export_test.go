@@ -19,7 +19,7 @@ func (t *Table) Held() int64 { return t.held.Load() }
 // SetSum replaces the query for the sum of all versions.
 func (t *Table) SetSum(sum func(context.Context, *db.DB) (int64, error)) { t.versions.sum = sum }
 
-// Contents are the cached buckets. Reading a bucket replaces its pointer.
+// Contents has a pointer to each cached bucket. Loading a bucket replaces its pointer.
 type Contents [catalog.Buckets]*contents
 
 // Contents returns the cached buckets.

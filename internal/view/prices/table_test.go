@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
-// shop is a database with items. Tests estimate their prices.
+// shop is a database with items whose prices a test estimates.
 type shop struct {
 	testing.TB
 	*db.DB
@@ -125,7 +125,7 @@ func querySum(ctx context.Context, d *db.DB) (sum int64, err error) {
 }
 
 // TestLookup_IsNeverOlderThanTheLastCommit estimates rising prices while other goroutines look
-// them up. A lookup after a commit must return its prices or later ones.
+// them up. A lookup after a commit must return the committed prices or later ones.
 func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 	rounds := randtest.Count(8, 400)
 	n := randtest.Seed(t)

@@ -19,8 +19,8 @@ import (
 	"assay/internal/randtest"
 )
 
-// book keeps the figures of traders in the database and in memory. They are equal in all
-// periods.
+// book keeps the figures of traders in the database and in memory. The figures of a trader are
+// the same in all periods.
 type book struct {
 	tb      testing.TB
 	db      *db.DB
@@ -28,7 +28,7 @@ type book struct {
 	traders map[int64]Trader
 	mu      sync.Mutex
 	whole   int           // number of full rebuilds
-	hold    chan struct{} // blocks rebuilds while it is open; nil: never
+	hold    chan struct{} // if not nil, blocks rebuilds until it is closed
 }
 
 func newBook(tb testing.TB, now time.Time) *book {
@@ -57,8 +57,8 @@ func (b *book) tx(fn func(exec func(query string, args ...any))) {
 	}
 }
 
-// put stores the figures of traders. For a repeated trader the last figures count. A trader
-// with trades needs at least one counterparty, and one trade with each.
+// put stores the figures of traders. If a trader is repeated, the last figures count. A trader
+// with trades has at least one counterparty and at least one trade with each of them.
 func (b *book) put(traders ...Trader) {
 	b.tb.Helper()
 	b.tx(func(exec func(query string, args ...any)) {
@@ -79,7 +79,7 @@ func (b *book) put(traders ...Trader) {
 	})
 }
 
-// each calls eachTrader, counts the calls and can block.
+// each calls eachTrader and counts the full rebuilds. It waits while hold is open.
 func (b *book) each(ctx context.Context, d *db.DB, days Days, report func(Trader)) error {
 	b.mu.Lock()
 	hold := b.hold
@@ -260,7 +260,7 @@ func TestTop_FailedUpdateKeepsLastResult(t *testing.T) {
 		rename := func(from, to string) {
 			b.tx(func(exec func(query string, args ...any)) { exec(`ALTER TABLE ` + from + ` RENAME TO ` + to) })
 		}
-		rename("trader_version", "gone") // makes each refresh fail
+		rename("trader_version", "gone") // makes every refresh fail
 		<-time.After(time.Minute)
 		top, asOf, err := r.Top(t.Context(), Key{"7d", "trades"})
 		if err != nil || len(top) != 1 || time.Since(asOf) != time.Minute {
