@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
@@ -20,8 +21,8 @@ type pages struct {
 	assets    *assets
 	standing  *standing
 	streams   *streams
-	sections  []section // sections that have a page
-	templates map[string]*template.Template
+	sections  []section                            // sections that have a page
+	templates map[string]func() *template.Template // by page; parsed at the first call
 }
 
 // frame is the common data of all pages.
@@ -66,29 +67,29 @@ func userOf(sess session) *user {
 	return &user{Name: sess.operator, Admin: sess.role >= Admin, CSRF: sess.csrf}
 }
 
-// parse creates one set of templates per page. A page is a template file that defines "main".
-// All pages share the other files.
+// parse prepares one set of templates per page. A page is a template file that defines "main".
+// All pages share the other files. A set is parsed when its page is first shown: all sets
+// together take 9 MiB.
 func (s *pages) parse() {
 	files, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
 		panic("web: templates: " + err.Error()) // only if the pattern is malformed
 	}
 	base := template.New("base").Funcs(s.funcs())
-	pages := map[string]string{}
+	s.templates = map[string]func() *template.Template{}
 	for _, file := range files {
-		text, err := templateFiles.ReadFile(file)
+		content, err := templateFiles.ReadFile(file)
 		if err != nil {
 			panic("web: templates: " + err.Error()) // only in a broken build
 		}
-		if name := strings.TrimSuffix(path.Base(file), ".html"); strings.Contains(string(text), `{{define "main"}}`) {
-			pages[name] = string(text)
+		text := string(content)
+		if name := strings.TrimSuffix(path.Base(file), ".html"); strings.Contains(text, `{{define "main"}}`) {
+			s.templates[name] = sync.OnceValue(func() *template.Template {
+				return template.Must(template.Must(base.Clone()).New(name).Parse(text))
+			})
 		} else {
-			template.Must(base.New(path.Base(file)).Parse(string(text)))
+			template.Must(base.New(path.Base(file)).Parse(text))
 		}
-	}
-	s.templates = map[string]*template.Template{}
-	for name, text := range pages {
-		s.templates[name] = template.Must(template.Must(base.Clone()).New(name).Parse(text))
 	}
 }
 
@@ -102,7 +103,7 @@ func (s *pages) show(w http.ResponseWriter, r *http.Request, page string, data a
 // half a page.
 func (s *pages) execute(w http.ResponseWriter, r *http.Request, status int, page, part string, data any) {
 	var body bytes.Buffer
-	if err := s.templates[page].ExecuteTemplate(&body, part, data); err != nil {
+	if err := s.templates[page]().ExecuteTemplate(&body, part, data); err != nil {
 		s.Logger.ErrorContext(r.Context(), "page could not be rendered", "page", page, "error", err)
 		writeProblem(w, http.StatusInternalServerError, "internal_error", "The page could not be rendered.")
 		return

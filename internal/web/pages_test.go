@@ -58,6 +58,20 @@ func TestPages_EscapeHostileNames(t *testing.T) {
 }
 
 // TestTemplates_ContainNoInlineCode finds inline code, which the content security policy blocks.
+// A page is parsed when it is first shown, so a fault in a template would be found late.
+func TestTemplates_Parse(t *testing.T) {
+	s := &pages{assets: loadAssets()}
+	s.parse()
+	for name, parsed := range s.templates {
+		if parsed().Lookup("main") == nil {
+			t.Errorf("page %s: got no template main, want one", name)
+		}
+	}
+	if n := len(s.templates); n < 20 {
+		t.Errorf("got %d pages, want at least 20", n)
+	}
+}
+
 func TestTemplates_ContainNoInlineCode(t *testing.T) {
 	inline := regexp.MustCompile(`(?i)\sstyle=|<style|\son[a-z]+=|<script>|<script [^>]*[^r]>|javascript:|https?://`)
 	err := fs.WalkDir(templateFiles, "templates", func(name string, entry fs.DirEntry, err error) error {
