@@ -44,15 +44,15 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 		q.Add("_pragma", "journal_mode(WAL)")
 		q.Add("_pragma", "synchronous(FULL)")
 		q.Add("_pragma", "temp_store(MEMORY)")
-		q.Add("_pragma", "cache_size(-16000)")
-		// A full refresh writes about 100 MB. With fewer, larger checkpoints, a page that
+		q.Add("_pragma", "cache_size(-10000)")
+		// A full refresh writes hundreds of MB. With fewer, larger checkpoints, a page that
 		// changed several times is written to the file only once.
 		q.Add("_pragma", "wal_autocheckpoint(4000)")
 		q.Add("_pragma", "journal_size_limit(67108864)")
 	case reads:
 		q.Add("_pragma", "query_only(1)")
 		q.Add("_pragma", "temp_store(MEMORY)")
-		q.Add("_pragma", "cache_size(-2000)")
+		q.Add("_pragma", "cache_size(-1000)")
 	case readCopy:
 		q.Set("mode", "ro")
 	case readImmutable:
