@@ -6,55 +6,94 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
-
 	"assay/internal/money"
+	"assay/internal/parquet"
 	"assay/internal/view"
 )
-
-// parquetRow is a row of a Parquet file. Amounts are decimals with six digits after the point.
-type parquetRow struct {
-	AppID          int32      `parquet:"app_id"`
-	MarketHashName string     `parquet:"market_hash_name"`
-	Phase          string     `parquet:"phase,dict"`
-	Price          int64      `parquet:"price,decimal(6:18)"`
-	PriceStatus    string     `parquet:"price_status,dict"`
-	PriceUpdatedAt *time.Time `parquet:"price_updated_at,optional,timestamp(microsecond)"`
-	PriceCheckedAt *time.Time `parquet:"price_checked_at,optional,timestamp(microsecond)"`
-	IntervalLow    *int64     `parquet:"interval_low,optional,decimal(6:18)"`
-	IntervalHigh   *int64     `parquet:"interval_high,optional,decimal(6:18)"`
-	Average        *int64     `parquet:"average,optional,decimal(6:18)"`
-	UsedMarkets    *int64     `parquet:"used_markets,optional"`
-}
 
 // rowGroup is the number of rows of a Parquet row group. The writer holds one group in memory.
 const rowGroup = 50_000
 
+// parquetColumn is a column of a Parquet file.
+type parquetColumn struct {
+	parquet.Column
+	value func(p *view.PublishedPrice, f *view.Figures) parquet.Value
+}
+
+func parquetColumns() []parquetColumn {
+	required := func(name string, kind parquet.Type, value func(p *view.PublishedPrice) parquet.Value) parquetColumn {
+		return parquetColumn{parquet.Column{Name: name, Type: kind}, func(p *view.PublishedPrice, _ *view.Figures) parquet.Value { return value(p) }}
+	}
+	optional := func(name string, kind parquet.Type, value func(p *view.PublishedPrice, f *view.Figures) parquet.Value) parquetColumn {
+		return parquetColumn{parquet.Column{Name: name, Type: kind, Optional: true}, value}
+	}
+	bound := func(f *view.Figures, of func(*view.Interval) money.Micro) parquet.Value {
+		if f.Interval == nil {
+			return nil
+		}
+		return parquet.Int(of(f.Interval))
+	}
+	return []parquetColumn{
+		required("app_id", parquet.Int32, func(p *view.PublishedPrice) parquet.Value { return parquet.Int(p.AppID) }),
+		required("market_hash_name", parquet.String, func(p *view.PublishedPrice) parquet.Value { return parquet.Text(p.MarketHashName) }),
+		required("phase", parquet.String, func(p *view.PublishedPrice) parquet.Value { return parquet.Text(p.Phase) }),
+		required("price", parquet.Decimal, func(p *view.PublishedPrice) parquet.Value { return parquet.Int(p.CurrentPrice) }),
+		required("price_status", parquet.String, func(p *view.PublishedPrice) parquet.Value { return parquet.Text(p.PriceStatus) }),
+		optional("price_updated_at", parquet.Timestamp, func(p *view.PublishedPrice, _ *view.Figures) parquet.Value { return parquetTime(p.PriceUpdatedAt) }),
+		optional("price_checked_at", parquet.Timestamp, func(p *view.PublishedPrice, _ *view.Figures) parquet.Value { return parquetTime(p.PriceCheckedAt) }),
+		optional("interval_low", parquet.Decimal, func(_ *view.PublishedPrice, f *view.Figures) parquet.Value {
+			return bound(f, func(i *view.Interval) money.Micro { return i.Low })
+		}),
+		optional("interval_high", parquet.Decimal, func(_ *view.PublishedPrice, f *view.Figures) parquet.Value {
+			return bound(f, func(i *view.Interval) money.Micro { return i.High })
+		}),
+		optional("average", parquet.Decimal, func(_ *view.PublishedPrice, f *view.Figures) parquet.Value { return parquetInt(f.Average) }),
+		optional("used_markets", parquet.Int64, func(_ *view.PublishedPrice, f *view.Figures) parquet.Value { return parquetInt(f.UsedMarkets) }),
+	}
+}
+
 type parquetWriter struct {
-	*parquet.GenericWriter[parquetRow]
+	*parquet.Writer
+	columns []parquetColumn
+	row     []parquet.Value
 }
 
 // newParquetWriter returns a writer of a Parquet file. The file metadata assay.change contains the
 // number of the last price change. Columns of fields that were not requested are null.
 func newParquetWriter(to io.Writer, change string) priceWriter {
-	return parquetWriter{parquet.NewGenericWriter[parquetRow](to, parquet.Compression(&zstd.Codec{}),
-		parquet.MaxRowsPerRowGroup(rowGroup), parquet.KeyValueMetadata("assay.change", change))}
+	w := &parquetWriter{columns: parquetColumns()}
+	o := parquet.Options{RowGroup: rowGroup, Metadata: [][2]string{{"assay.change", change}}, CreatedBy: "assay version " + readBuild().Version}
+	for _, c := range w.columns {
+		o.Columns = append(o.Columns, c.Column)
+	}
+	w.row = make([]parquet.Value, len(w.columns))
+	w.Writer = parquet.NewWriter(to, o)
+	return w
 }
 
-func (w parquetWriter) write(p *view.PublishedPrice) error {
-	row := parquetRow{
-		AppID: p.AppID, MarketHashName: p.MarketHashName, Phase: p.Phase, Price: int64(p.CurrentPrice), PriceStatus: p.PriceStatus,
-		PriceUpdatedAt: p.PriceUpdatedAt, PriceCheckedAt: p.PriceCheckedAt,
+func (w *parquetWriter) write(p *view.PublishedPrice) error {
+	figures := p.Figures
+	if figures == nil {
+		figures = &view.Figures{}
 	}
-	if f := p.Figures; f != nil {
-		row.Average, row.UsedMarkets = (*int64)(f.Average), f.UsedMarkets
-		if f.Interval != nil {
-			row.IntervalLow, row.IntervalHigh = (*int64)(&f.Interval.Low), (*int64)(&f.Interval.High)
-		}
+	for i, c := range w.columns {
+		w.row[i] = c.value(p, figures)
 	}
-	_, err := w.Write([]parquetRow{row})
-	return err
+	return w.Write(w.row...)
+}
+
+func parquetTime(t *time.Time) parquet.Value {
+	if t == nil {
+		return nil
+	}
+	return parquet.Int(t.UnixMicro())
+}
+
+func parquetInt[T ~int64](n *T) parquet.Value {
+	if n == nil {
+		return nil
+	}
+	return parquet.Int(*n)
 }
 
 // csvColumn is a column of a CSV file.

@@ -29,6 +29,21 @@ const (
 `
 )
 
+// parquetRow is a row of an exported Parquet file. Amounts are decimals with six digits after the point.
+type parquetRow struct {
+	AppID          int32      `parquet:"app_id"`
+	MarketHashName string     `parquet:"market_hash_name"`
+	Phase          string     `parquet:"phase"`
+	Price          int64      `parquet:"price,decimal(6:18)"`
+	PriceStatus    string     `parquet:"price_status"`
+	PriceUpdatedAt *time.Time `parquet:"price_updated_at,optional,timestamp(microsecond)"`
+	PriceCheckedAt *time.Time `parquet:"price_checked_at,optional,timestamp(microsecond)"`
+	IntervalLow    *int64     `parquet:"interval_low,optional,decimal(6:18)"`
+	IntervalHigh   *int64     `parquet:"interval_high,optional,decimal(6:18)"`
+	Average        *int64     `parquet:"average,optional,decimal(6:18)"`
+	UsedMarkets    *int64     `parquet:"used_markets,optional"`
+}
+
 // runExport runs the command against a server that sends the given body.
 func runExport(t *testing.T, body string, cut bool, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -117,6 +132,41 @@ func TestExport_WritesParquet(t *testing.T) {
 		{AppID: 440, MarketHashName: "Key", Price: 9_007_199_254_740_993, PriceStatus: "thin"},
 	}
 	if d := cmp.Diff(want, rows[:n]); d != "" {
+		t.Error(d)
+	}
+}
+
+// Programs that read the files depend on the names, the order and the types of the columns.
+func TestExport_KeepsParquetSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "prices.parquet")
+	if code, out, errs := runExport(t, "", false, path); code != exitOK || !strings.Contains(out, "has 0 prices, up to change 4711") {
+		t.Fatalf("got exit code %d: %s%s; want 0 and no prices", code, out, errs)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file.NumRows() != 0 || !strings.HasPrefix(file.Metadata().CreatedBy, "assay version ") {
+		t.Errorf("got %d rows, created by %q; want no rows, created by assay", file.NumRows(), file.Metadata().CreatedBy)
+	}
+	const want = `message schema {
+	required int32 app_id (INT(32,true));
+	required binary market_hash_name (STRING);
+	required binary phase (STRING);
+	required int64 price (DECIMAL(18,6));
+	required binary price_status (STRING);
+	optional int64 price_updated_at (TIMESTAMP(isAdjustedToUTC=true,unit=MICROS));
+	optional int64 price_checked_at (TIMESTAMP(isAdjustedToUTC=true,unit=MICROS));
+	optional int64 interval_low (DECIMAL(18,6));
+	optional int64 interval_high (DECIMAL(18,6));
+	optional int64 average (DECIMAL(18,6));
+	optional int64 used_markets (INT(64,true));
+}`
+	if d := cmp.Diff(want, fmt.Sprint(file.Schema())); d != "" {
 		t.Error(d)
 	}
 }
