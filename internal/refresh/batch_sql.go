@@ -54,20 +54,61 @@ func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	return db.CollectByIndex(ctx, s, func(r *sql.Rows, i *Item) error {
+	items, err := rowsByID(ctx, s, b, ids, func(r *sql.Rows, i *Item) (int64, error) {
 		var candidateAt, checked, updated, estimated, quotesAt, noSales int64
-		var quotes string
 		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status, &i.Candidate, &candidateAt,
-			&i.Guard, &i.Range.Low, &i.Range.High, &checked, &updated, &estimated, &quotesAt, &noSales, &i.Failures, &i.Rev, &quotes)
-		if err != nil {
-			return err
-		}
+			&i.Guard, &i.Range.Low, &i.Range.High, &checked, &updated, &estimated, &quotesAt, &noSales, &i.Failures, &i.Rev)
 		i.CandidateAt, i.CheckedAt, i.UpdatedAt = db.Moment(candidateAt), db.Moment(checked), db.Moment(updated)
 		i.EstimatedAt, i.QuotesAt, i.NoSalesSince = db.Moment(estimated), db.Moment(quotesAt), db.Moment(noSales)
-		i.Quotes, err = DecodeQuotes(quotes)
+		return i.ID, err
+	}, `SELECT id, app_id, name, phase, price, status, candidate, candidate_at,
+			guard, range_low, range_high, price_checked_at, price_updated_at, estimated_at, quotes_at, no_sales_since, failures, rev
+		FROM item WHERE `, "id")
+	if err != nil {
+		return nil, err
+	}
+	quotes, err := rowsByID(ctx, s, b, ids, func(r *sql.Rows, q *itemQuotes) (int64, error) {
+		var text sql.RawBytes
+		if err := r.Scan(&q.item, &text); err != nil {
+			return 0, err
+		}
+		var err error
+		q.quotes, err = DecodeQuotes(string(text))
+		return q.item, err
+	}, `SELECT item_id, quotes FROM item_quotes WHERE `, "item_id")
+	for i := range items {
+		if len(quotes) > 0 && quotes[0].item == items[i].ID {
+			items[i].Quotes, quotes = quotes[0].quotes, quotes[1:]
+		}
+	}
+	return items, err
+}
+
+// rowsByID returns the rows of a table for some ids, which are in order. The batch of a bulk job
+// has nearly all items of a range of ids. PostgreSQL reads such a range in a fifth of the time
+// that it takes to look up each id. If the range has many more rows, the ids are looked up.
+func rowsByID[T any](ctx context.Context, s *db.DB, b Batch, ids []int64, scan func(*sql.Rows, *T) (int64, error), query, key string) ([]T, error) {
+	out := make([]T, 0, len(ids))
+	rest, read := ids, 0
+	row := func(r *sql.Rows, _ *struct{}) error {
+		read++
+		var v T
+		id, err := scan(r, &v)
+		for len(rest) > 0 && rest[0] < id {
+			rest = rest[1:]
+		}
+		if len(rest) > 0 && rest[0] == id {
+			out = append(out, v)
+		}
 		return err
-	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.status, i.candidate, i.candidate_at,
-			i.guard, i.range_low, i.range_high, i.price_checked_at, i.price_updated_at, i.estimated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev, coalesce(q.quotes, '')
-		FROM item i LEFT JOIN item_quotes q ON q.item_id = i.id
-		WHERE i.id `+s.Dialect.OneOf(1)+` ORDER BY i.id`, s.Dialect.PackIDs(ids))
+	}
+	if most := 4 * len(ids); b.Kind == Bulk {
+		_, err := db.CollectByIndex(ctx, s, row, query+key+` >= $1 AND `+key+` <= $2 ORDER BY `+key+` LIMIT $3`, ids[0], ids[len(ids)-1], most)
+		if err != nil || read < most {
+			return out, err
+		}
+	}
+	out, rest = out[:0], ids
+	_, err := db.CollectByIndex(ctx, s, row, query+key+` `+s.Dialect.OneOf(1)+` ORDER BY `+key, s.Dialect.PackIDs(ids))
+	return out, err
 }
