@@ -111,27 +111,6 @@ func (c *Client) beyondPatience(remaining time.Duration) bool {
 	return c.o.Patience > 0 && remaining >= c.o.Patience
 }
 
-// deferred returns the error for a request that is not sent.
-func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
-	if ctx.Err() != nil {
-		return c.ended(ctx.Err())
-	}
-	e := &Error{Provider: c.o.Provider, Kind: r.Kind, RetryAfter: r.Wait, Err: r.Err}
-	switch {
-	case r.Err != nil:
-		e.Detail = "not sent: rate-limit state unavailable"
-	case r.Quota != "":
-		e.Detail = "not sent: the quota for the " + string(r.Quota) + " is used up until " + r.ResetsAt.UTC().Format(time.RFC3339)
-	case r.Kind == KindBreaker:
-		e.Detail = "not sent: circuit breaker open after repeated failures"
-	case r.Kind == KindBudget:
-		e.Detail = "not sent: the rate limit allows no request before the deadline"
-	default:
-		e.Detail = "not sent: the provider demanded a wait (Retry-After)"
-	}
-	return e
-}
-
 // report passes the outcome of an attempt to the breaker and the log, and shares it with other
 // processes.
 func (c *Client) report(ctx context.Context, probe bool, err error) {

@@ -140,7 +140,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	sent.Status = resp.StatusCode
 	sent.Date, _ = http.ParseTime(resp.Header.Get("Date")) // zero if missing
 	w.src = resp.Body
-	waitStored := c.storeDemand(ctx, h, resp)
+	waitStored := c.storeRetryAfter(ctx, h, resp)
 	var rate Rate
 	if !h.otherHost {
 		rate, _ = c.storeRateHeaders(ctx, resp.Header)
