@@ -15,8 +15,8 @@ import (
 // maxDetail bounds the detail of an error, in bytes.
 const maxDetail = 300
 
-// retried reports whether a failure of this kind may be temporary.
-func retried(k Kind) bool {
+// retryable reports whether a failure of this kind may be temporary.
+func retryable(k Kind) bool {
 	switch k {
 	case KindConnect, KindTimeout, KindCut, KindServer, KindRateLimited:
 		return true

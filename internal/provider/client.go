@@ -19,7 +19,7 @@ type Client struct {
 	hostBudget
 	transport http.RoundTripper
 	breaker   breaker
-	health    health
+	health    storedHealth
 	record    record
 	jitter    func(limit time.Duration) time.Duration // returns a random duration from 0 to limit
 }

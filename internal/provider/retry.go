@@ -16,11 +16,11 @@ func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func
 	for n := 1; ; n++ {
 		probe, err := c.admit(ctx, deadline)
 		if err != nil {
-			return c.lastOr(ctx, last, err)
+			return c.lastErrorOr(ctx, last, err)
 		}
 		last = attempt(n, probe)
 		var e *Error
-		if last == nil || !errors.As(last, &e) || !retried(e.Kind) {
+		if last == nil || !errors.As(last, &e) || !retryable(e.Kind) {
 			return last
 		}
 		if ctx.Err() != nil {
@@ -49,9 +49,9 @@ func backoff(first time.Duration, n int) time.Duration {
 	return min(first, maxBackoff)
 }
 
-// lastOr returns the error of the last attempt. It returns the refusal of the next attempt if
+// lastErrorOr returns the error of the last attempt. It returns the refusal of the next attempt if
 // there was no attempt or the caller cancelled the request.
-func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
+func (c *Client) lastErrorOr(ctx context.Context, last error, refused *Error) error {
 	if last == nil || ctx.Err() != nil {
 		return refused
 	}
