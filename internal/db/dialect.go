@@ -54,8 +54,8 @@ func (d Dialect) Lookup(text string) string {
 	return " CROSS JOIN LATERAL (SELECT * FROM " + table + " WHERE " + condition + " OFFSET 0) " + alias
 }
 
-// PackIDs encodes ids as a list parameter.
-func (d Dialect) PackIDs(ids []int64) any {
+// EncodeIDs encodes ids as a list parameter.
+func (d Dialect) EncodeIDs(ids []int64) any {
 	if d == PostgreSQL {
 		return ids
 	}
@@ -69,8 +69,8 @@ func (d Dialect) PackIDs(ids []int64) any {
 	return string(append(b, ']'))
 }
 
-// PackTexts encodes texts as a list parameter.
-func (d Dialect) PackTexts(texts []string) any {
+// EncodeTexts encodes texts as a list parameter.
+func (d Dialect) EncodeTexts(texts []string) any {
 	if d == PostgreSQL {
 		return texts
 	}

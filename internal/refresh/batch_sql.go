@@ -69,5 +69,5 @@ func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.status, i.candidate, i.candidate_at,
 			i.guard, i.range_low, i.range_high, i.price_checked_at, i.price_updated_at, i.estimated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev, coalesce(q.quotes, '')
 		FROM item i LEFT JOIN item_quotes q ON q.item_id = i.id
-		WHERE i.id `+s.Dialect.OneOf(1)+` ORDER BY i.id`, s.Dialect.PackIDs(ids))
+		WHERE i.id `+s.Dialect.OneOf(1)+` ORDER BY i.id`, s.Dialect.EncodeIDs(ids))
 }

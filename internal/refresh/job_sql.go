@@ -152,7 +152,7 @@ func reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
 	_, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending'
 		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
-		AND id NOT IN `+t.Dialect.IDs(2), owner, t.Dialect.PackIDs(units))
+		AND id NOT IN `+t.Dialect.IDs(2), owner, t.Dialect.EncodeIDs(units))
 	if err != nil {
 		return err
 	}
@@ -336,7 +336,7 @@ func endJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 		return nil, errors.New("ended job not found")
 	}
 	j := &jobs[0]
-	j.Outcome, j.MarketGaps = j.OutcomeWith(markets), markets
+	j.Outcome, j.MarketGaps = j.outcomeWithGaps(markets), markets
 	var gaps []byte
 	if len(markets) > 0 {
 		if gaps, err = json.Marshal(markets); err != nil {

@@ -95,7 +95,7 @@ func (r *FeedReader) appendChanges(ctx context.Context, to []PriceChange, b *eve
 		return err
 	}, `SELECT i.app_id, i.name, i.phase, p.price, p.status, p.updated_at, p.checked_at, p.average, p.interval_low, p.interval_high,
 			CASE WHEN p.used = '' THEN 0 ELSE length(p.used) - length(replace(p.used, ',', '')) + 1 END, p.item_id
-		FROM price_point p JOIN item i ON i.id = p.item_id WHERE p.at = $1 AND p.item_id `+r.o.Store.Dialect.OneOf(2), b.At, r.o.Store.Dialect.PackIDs(b.Items))
+		FROM price_point p JOIN item i ON i.id = p.item_id WHERE p.at = $1 AND p.item_id `+r.o.Store.Dialect.OneOf(2), b.At, r.o.Store.Dialect.EncodeIDs(b.Items))
 	if err != nil {
 		return to, err
 	}
