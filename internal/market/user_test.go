@@ -315,7 +315,7 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 		if known != (err == nil) || !known && fault.Of(err) == nil {
 			t.Errorf("user.Read of %s: got error %v, want none for a known user and a fault for an unknown user (known: %v)", id, err, known)
 		}
-		is("Hold reports "+id+" as known", hold(id).Known(), known)
+		is("Lock reports "+id+" as known", lock(id).Known(), known)
 		return known
 	}
 	put := func(u user.User) func() error {
