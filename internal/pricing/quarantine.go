@@ -37,7 +37,7 @@ type Refusal struct {
 	Low     money.Micro // lower limit of Value; 0: none
 	High    money.Micro // upper limit of Value; 0: none
 	At      time.Time   // time of the older response, for Drift and OlderResponse
-	Rival   int64       // market that contradicts the response, for Contradicted
+	Rival   int64       // market that contradicts the response, for Contested
 }
 
 // String explains the refusal to an operator in one sentence.
