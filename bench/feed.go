@@ -49,8 +49,9 @@ func (b *bench) measureFeed(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	f := feedBench{bench: b, world: w}
 	if b.wanted("T14") {
-		if err := b.measureExports(ctx, w); err != nil {
+		if err := f.measureExports(ctx); err != nil {
 			return err
 		}
 	}
@@ -61,18 +62,24 @@ func (b *bench) measureFeed(ctx context.Context) (err error) {
 		what   string
 		change func(context.Context) error
 	}{{"prices change as in ten minutes", w.sim.tick}, {"every price changes", w.sim.advance}} {
-		if err := b.measureStreams(ctx, w, c.what, c.change); err != nil {
+		if err := f.measureStreams(ctx, c.what, c.change); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *bench) measureExports(ctx context.Context, w *world) error {
+// feedBench measures exports and streams of one world.
+type feedBench struct {
+	*bench
+	world *world
+}
+
+func (f *feedBench) measureExports(ctx context.Context) error {
 	for _, e := range []struct{ format, encoding string }{
 		{"ndjson", "identity"}, {"json", "identity"}, {"ndjson", "gzip"}, {"ndjson", "zstd"}, {"json", "gzip"}, {"json", "zstd"},
 	} {
-		if err := b.measureExport(ctx, w, e.format, e.encoding); err != nil {
+		if err := f.measureExport(ctx, e.format, e.encoding); err != nil {
 			return err
 		}
 	}
@@ -81,20 +88,20 @@ func (b *bench) measureExports(ctx context.Context, w *world) error {
 
 // measureExport measures the time of an export and the processor time that the server needs for
 // it.
-func (b *bench) measureExport(ctx context.Context, w *world, format, encoding string) error {
+func (f *feedBench) measureExport(ctx context.Context, format, encoding string) error {
 	var took, used []time.Duration
 	var bytes int64
-	for run := range b.runs + 1 {
-		before, err := w.server.cpu()
+	for run := range f.runs + 1 {
+		before, err := f.world.server.cpu()
 		if err != nil {
 			return err
 		}
 		began := time.Now()
-		if bytes, err = w.export(ctx, format, encoding); err != nil {
+		if bytes, err = f.world.export(ctx, format, encoding); err != nil {
 			return err
 		}
 		wall := time.Since(began)
-		after, err := w.server.cpu()
+		after, err := f.world.server.cpu()
 		if err != nil {
 			return err
 		}
@@ -102,12 +109,12 @@ func (b *bench) measureExport(ctx context.Context, w *world, format, encoding st
 			took, used = append(took, wall), append(used, after-before)
 		}
 	}
-	peak, err := w.server.peak()
+	peak, err := f.world.server.peak()
 	if err != nil {
 		return err
 	}
 	best := quantile(took, 0)
-	b.results = append(b.results, result{
+	f.results = append(f.results, result{
 		id: "T14", what: fmt.Sprintf("export of %s items as %s, %s, %s; best of %d (median %s), processor time of the server %s",
 			count(exportRows), format, encoding, mebibytes(bytes), len(took), short(median(took)), short(median(used))),
 		ours: short(best), target: "< " + short(targetExport), peak: peak, good: best < targetExport,
@@ -137,20 +144,20 @@ func (w *world) export(ctx context.Context, format, encoding string) (int64, err
 
 // measureStreams measures refreshes with clients of the stream, of which some never read. Each
 // follows a refresh without clients.
-func (b *bench) measureStreams(ctx context.Context, w *world, what string, change func(context.Context) error) error {
+func (f *feedBench) measureStreams(ctx context.Context, what string, change func(context.Context) error) error {
 	refresh := func() (took, used time.Duration, changed int, err error) {
 		if err := change(ctx); err != nil {
 			return 0, 0, 0, err
 		}
-		before, err := w.server.cpu()
+		before, err := f.world.server.cpu()
 		if err != nil {
 			return 0, 0, 0, err
 		}
-		j, took, err := w.again(ctx)
+		j, took, err := f.world.again(ctx)
 		if err != nil {
 			return 0, 0, 0, err
 		}
-		after, err := w.server.cpu()
+		after, err := f.world.server.cpu()
 		return took, after - before, j.ChangedItems, err
 	}
 	if _, _, _, err := refresh(); err != nil { // now caches are warm
@@ -159,12 +166,12 @@ func (b *bench) measureStreams(ctx context.Context, w *world, what string, chang
 	var ratios, usedRatios []float64
 	var alone, loaded, delivered []time.Duration
 	var changed, read int64
-	for range b.runs {
+	for range f.runs {
 		tookAlone, usedAlone, _, err := refresh()
 		if err != nil {
 			return err
 		}
-		clients, err := openStreams(ctx, w.server)
+		clients, err := openStreams(ctx, f.world.server)
 		if err != nil {
 			return err
 		}
@@ -177,15 +184,15 @@ func (b *bench) measureStreams(ctx context.Context, w *world, what string, chang
 		alone, loaded, delivered = append(alone, tookAlone), append(loaded, took), append(delivered, late)
 		ratios, usedRatios = append(ratios, quotient(took, tookAlone)), append(usedRatios, quotient(used, usedAlone))
 		changed, read = int64(n), clients.read.Load()
-		b.note("T15: %s: alone %s, with clients %s; processor time %s and %s; %d changed, clients read %s until %s later",
+		f.note("T15: %s: alone %s, with clients %s; processor time %s and %s; %d changed, clients read %s until %s later",
 			what, short(tookAlone), short(took), short(usedAlone), short(used), n, mebibytes(read), short(late))
 	}
-	peak, err := w.server.peak()
+	peak, err := f.world.server.peak()
 	if err != nil {
 		return err
 	}
 	ratio := median(ratios)
-	b.results = append(b.results, result{
+	f.results = append(f.results, result{
 		id: "T15", what: fmt.Sprintf("refresh with %s stream clients, of which %d never read; %s: %s changes, the clients read %s until %s later; ratio of the server's processor time %s",
 			count(streamClients), silentClients, what, count(int(changed)), mebibytes(read), short(median(delivered)), times(median(usedRatios))),
 		ours: short(median(loaded)), floor: short(median(alone)) + " (ours, no clients)", ratio: times(ratio),

@@ -125,7 +125,7 @@ func (b *bench) worldOnClock(ctx context.Context, z size, now func() time.Time) 
 	if w.server, err = newServer(ctx, "", w.dir, env); err != nil {
 		return nil, nil, errors.Join(err, end())
 	}
-	stop, err := w.server.within(app.Options{Now: now})
+	stop, err := w.server.runInProcess(app.Options{Now: now})
 	if err != nil {
 		return nil, nil, errors.Join(err, end())
 	}

@@ -35,47 +35,55 @@ func (b *bench) measureLookup(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
+	l := lookupBench{bench: b, world: w, peer: p}
 	for _, items := range []int{1, 100} {
-		if err := b.compareLookups(ctx, w, p, items); err != nil {
+		if err := l.compareLookups(ctx, items); err != nil {
 			return err
 		}
 	}
-	return b.measureExplained(ctx, w)
+	return l.measureExplained(ctx)
+}
+
+// lookupBench measures reads of one world and of a peer that serves the same items.
+type lookupBench struct {
+	*bench
+	world *filled
+	peer  *peer
 }
 
 // compareLookups measures lookups with the given number of items.
-func (b *bench) compareLookups(ctx context.Context, w *filled, p *peer, items int) error {
+func (l *lookupBench) compareLookups(ctx context.Context, items int) error {
 	for n := range 8 {
-		body, err := w.lookupBody(n, items)
+		body, err := l.world.lookupBody(n, items)
 		if err != nil {
 			return err
 		}
-		if err := w.sameResponse(ctx, p, body); err != nil {
+		if err := l.world.sameResponse(ctx, l.peer, body); err != nil {
 			return err
 		}
 	}
-	ours, err := w.lookupRequests(w.server.addr, items)
+	ours, err := l.world.lookupRequests(l.world.server.addr, items)
 	if err != nil {
 		return err
 	}
-	theirs, err := w.lookupRequests(p.addr, items)
+	theirs, err := l.world.lookupRequests(l.peer.addr, items)
 	if err != nil {
 		return err
 	}
-	if _, _, err := compareFloods(ctx, w.server.addr, ours, p.addr, theirs); err != nil {
+	if _, _, err := compareFloods(ctx, l.world.server.addr, ours, l.peer.addr, theirs); err != nil {
 		return err // now caches are warm
 	}
 	var rates, floors, ratios []float64
-	for range b.runs * lookupSlices {
-		rate, floor, err := compareFloods(ctx, w.server.addr, ours, p.addr, theirs)
+	for range l.runs * lookupSlices {
+		rate, floor, err := compareFloods(ctx, l.world.server.addr, ours, l.peer.addr, theirs)
 		if err != nil {
 			return err
 		}
 		rates, floors, ratios = append(rates, rate), append(floors, floor), append(ratios, rate/floor)
 	}
 	ratio := median(ratios)
-	b.note("T8: lookups of %d: ratios %.2f to %.2f", items, quantile(ratios, 0), quantile(ratios, 100))
-	b.results = append(b.results, result{
+	l.note("T8: lookups of %d: ratios %.2f to %.2f", items, quantile(ratios, 0), quantile(ratios, 100))
+	l.results = append(l.results, result{
 		id: "T8", what: fmt.Sprintf("lookups of %d over HTTP, compared with a bare handler that serves the same bytes from a map; median of %d", items, len(ratios)),
 		ours: perSecond(median(rates)), floor: perSecond(median(floors)), ratio: times(ratio),
 		target: fmt.Sprintf(">= %.1f", targetLookup), good: ratio >= targetLookup,
@@ -94,24 +102,24 @@ func compareFloods(ctx context.Context, addr string, ours [][]byte, peerAddr str
 
 // measureExplained measures requests for an item with its explanation, for comparison with a
 // lookup of one item.
-func (b *bench) measureExplained(ctx context.Context, w *filled) error {
+func (l *lookupBench) measureExplained(ctx context.Context) error {
 	requests := make([][]byte, lookupBodies)
 	for n := range requests {
-		path := "/api/prices/items/" + url.PathEscape(w.sim.names[scatter(n, w.names)])
+		path := "/api/prices/items/" + url.PathEscape(l.world.sim.names[scatter(n, l.world.names)])
 		var err error
-		if requests[n], err = request(http.MethodGet, w.server.addr, path, w.server.token, nil); err != nil {
+		if requests[n], err = request(http.MethodGet, l.world.server.addr, path, l.world.server.token, nil); err != nil {
 			return err
 		}
 	}
 	var rates []float64
-	for range b.runs {
-		rate, err := flood(ctx, w.server.addr, requests, lookupSlice)
+	for range l.runs {
+		rate, err := flood(ctx, l.world.server.addr, requests, lookupSlice)
 		if err != nil {
 			return err
 		}
 		rates = append(rates, rate)
 	}
-	b.results = append(b.results, result{
+	l.results = append(l.results, result{
 		id: "T8", what: "items with all quotes, from the database, for comparison", ours: perSecond(median(rates)),
 		target: "none", good: true,
 	})

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -63,14 +62,13 @@ type bench struct {
 	only    []string
 	engines []string
 	engine  engine // engine of the current measurement
-	results results
-	log     io.Writer // progress messages
+	report
 
 	shared *filled // created when first needed
 }
 
 func newBench(args []string) (*bench, error) {
-	b := &bench{log: os.Stderr}
+	b := &bench{report: report{log: os.Stderr}}
 	var only, engines string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&b.binary, "assay", "bin/assay", "the program to measure (built by make build)")
@@ -117,7 +115,7 @@ func (b *bench) measure(ctx context.Context) error {
 			break
 		}
 		var err error
-		if b.engine, err = b.newEngine(name); err != nil {
+		if b.engine, err = newEngine(name, &b.report); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -131,14 +129,14 @@ func (b *bench) measure(ctx context.Context) error {
 
 // newEngine starts a database engine. If the engine is not installed, newEngine reports this and
 // returns nil.
-func (b *bench) newEngine(name string) (engine, error) {
+func newEngine(name string, r *report) (engine, error) {
 	switch name {
 	case "sqlite":
 		return sqlite{}, nil
 	case "postgres":
 		e, err := startPostgres()
 		if errors.Is(err, pgtest.ErrNotInstalled) {
-			b.skip("T1", "everything on PostgreSQL", "not installed: postgresql")
+			r.skip("T1", "everything on PostgreSQL", "not installed: postgresql")
 			return nil, nil //nolint:nilnil // not installed
 		}
 		return e, err
@@ -200,14 +198,3 @@ func (b *bench) measureEngine(ctx context.Context, once map[string]bool) error {
 
 // wanted reports whether a measurement was requested.
 func (b *bench) wanted(id string) bool { return b.only == nil || slices.Contains(b.only, id) }
-
-// skip reports a measurement that cannot be taken.
-func (b *bench) skip(id, what, why string) {
-	b.note("%s: %s skipped: %s (scripts/setup bench installs it)", id, what, why)
-	b.results = append(b.results, result{id: id, what: what + ": skipped, " + why, skipped: true})
-}
-
-// note prints a progress message.
-func (b *bench) note(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.log, time.Now().Format("15:04:05 ")+format+"\n", args...)
-}

@@ -156,7 +156,7 @@ func BenchmarkSync(b *testing.B) {
 		b.Fatal(err)
 	}
 	w.server.env = w.database
-	b.Cleanup(within(b, w.server))
+	b.Cleanup(runInProcess(b, w.server))
 	w.countStatements(b)
 	defer startProfile(b)()
 	var ratios []float64
@@ -239,7 +239,7 @@ func startWithin(b testing.TB, z size) (w *world, end func()) {
 	if w.server, err = newServer(ctx, "", w.dir, slices.Concat(w.database, env)); err != nil {
 		b.Fatal(err)
 	}
-	end = within(b, w.server)
+	end = runInProcess(b, w.server)
 	if err := w.fill(ctx); err != nil {
 		end()
 		b.Fatal(err)
@@ -247,10 +247,10 @@ func startWithin(b testing.TB, z size) (w *world, end func()) {
 	return w, end
 }
 
-// within runs a prepared server in this process. The returned function stops it.
-func within(b testing.TB, s *server) (end func()) {
+// runInProcess runs a prepared server in this process. The returned function stops it.
+func runInProcess(b testing.TB, s *server) (end func()) {
 	b.Helper()
-	stop, err := s.within(app.Options{})
+	stop, err := s.runInProcess(app.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

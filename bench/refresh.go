@@ -42,7 +42,7 @@ func (b *bench) measureRefresh(ctx context.Context) (err error) {
 	var ratios []float64
 	var rows written
 	for run := range b.runs + 1 {
-		j, waited, n, err := b.changeCounted(ctx, w.world)
+		j, waited, n, err := w.changeCounted(ctx)
 		if err != nil {
 			return err
 		}
@@ -93,8 +93,8 @@ func (w written) String() string {
 }
 
 // changeCounted changes the prices, refreshes, and counts the changed rows.
-func (b *bench) changeCounted(ctx context.Context, w *world) (j job, took time.Duration, n written, err error) {
-	db, err := b.engine.open(w.server)
+func (w *world) changeCounted(ctx context.Context) (j job, took time.Duration, n written, err error) {
+	db, err := w.engine.open(w.server)
 	if err != nil {
 		return j, 0, n, err
 	}

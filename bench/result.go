@@ -131,3 +131,20 @@ func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(byte
 
 // count formats a number with thousands separators.
 func count(n int) string { return humanize.Comma(int64(n)) }
+
+// report collects the results of a run and prints its progress.
+type report struct {
+	results results
+	log     io.Writer // progress messages
+}
+
+// skip reports a measurement that cannot be taken.
+func (r *report) skip(id, what, why string) {
+	r.note("%s: %s skipped: %s (scripts/setup bench installs it)", id, what, why)
+	r.results = append(r.results, result{id: id, what: what + ": skipped, " + why, skipped: true})
+}
+
+// note prints a progress message.
+func (r *report) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.log, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}

@@ -72,9 +72,9 @@ func (s *server) start(ctx context.Context) (time.Duration, error) {
 	return took, s.readToken()
 }
 
-// within runs the server in this process with o. It sets Config, Version and Logger of o. The returned
+// runInProcess runs the server in this process with o. It sets Config, Version and Logger of o. The returned
 // function stops the server.
-func (s *server) within(o app.Options) (end func() error, err error) {
+func (s *server) runInProcess(o app.Options) (end func() error, err error) {
 	cfg, err := config.Load(config.Options{
 		Environ: append([]string{"DATA_DIR=" + s.dir, "LISTEN_ADDR=" + s.addr}, s.env...), Providers: app.Providers(),
 	})

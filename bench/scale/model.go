@@ -34,8 +34,8 @@ type Costs struct {
 	ReadRow         float64 // database: find that a row already has its price
 	Commit          float64 // database: one transaction, including its claim
 	Heartbeat       float64 // database: heartbeat of an instance
-	Watch           float64 // database: one check of all instances, without their rows
-	WatchRow        float64 // database: one row of such a check
+	PeerCheck       float64 // database: one check of all instances, without their rows
+	PeerCheckRow    float64 // database: one row of such a check
 	Sweep           float64 // database: one search for work
 	QuoteBytes      float64 // log and pages written for a changed quote
 	ItemBytes       float64
@@ -47,7 +47,7 @@ type Costs struct {
 // These are frequencies per instance and second; see internal/refresh.
 const (
 	heartbeatsPerSecond = 2.0
-	looksPerSecond      = 2.0
+	checksPerSecond     = 2.0
 	sweepsPerSecond     = 2.5 // five kinds of work, every two seconds
 	batchNames          = 500
 	rangeRows           = 20_000
@@ -192,7 +192,7 @@ func Simulate(l Load, m Machine, c Costs) Outcome {
 // idleCores returns the number of database cores that idle instances use: for heartbeats,
 // checks of all other instances, and searches for work.
 func idleCores(l Load, c Costs) float64 {
-	one := heartbeatsPerSecond*c.Heartbeat + looksPerSecond*(c.Watch+float64(l.Instances)*c.WatchRow) + sweepsPerSecond*c.Sweep
+	one := heartbeatsPerSecond*c.Heartbeat + checksPerSecond*(c.PeerCheck+float64(l.Instances)*c.PeerCheckRow) + sweepsPerSecond*c.Sweep
 	return float64(l.Instances) * one
 }
 

@@ -25,7 +25,7 @@ func TestSimulate_AllInstancesShareTheDisk(t *testing.T) {
 
 func TestSimulate_MoreInstancesAreNotSlower(t *testing.T) {
 	free := measured()
-	free.Heartbeat, free.Watch, free.WatchRow, free.Sweep = 0, 0, 0, 0
+	free.Heartbeat, free.PeerCheck, free.PeerCheckRow, free.Sweep = 0, 0, 0, 0
 	last := math.Inf(1)
 	for _, n := range []int{1, 2, 4, 8, 16, 64} {
 		l := Load{Instances: n, Names: 30_000, Markets: 10, Rows: 1_000_000, Changed: 1, Databases: 1}
@@ -42,7 +42,7 @@ func TestSimulate_MoreInstancesAreNotSlower(t *testing.T) {
 
 func TestSimulate_PeerChecksGrowQuadratically(t *testing.T) {
 	idle := func(n int) float64 {
-		return Simulate(Load{Instances: n, Names: 1, Markets: 1, Rows: 1, Databases: 1}, Machine{Cores: 1, Disk: 1}, Costs{WatchRow: 1e-9}).Idle
+		return Simulate(Load{Instances: n, Names: 1, Markets: 1, Rows: 1, Databases: 1}, Machine{Cores: 1, Disk: 1}, Costs{PeerCheckRow: 1e-9}).Idle
 	}
 	if got := idle(1_000) / idle(100); math.Abs(got-100) > 1e-6 {
 		t.Errorf("ten times the instances: got %v times the cost, want 100", got)

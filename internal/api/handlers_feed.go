@@ -55,7 +55,7 @@ func newFeedHandlers(deps *Deps) feedHandlers {
 }
 
 func (h feedHandlers) manifest(c *call) (any, error) {
-	return h.Readers.Items.Manifest(c.Context(), int32(c.values.number("appId")), c.currency())
+	return h.Readers.Feeds.Manifest(c.Context(), int32(c.values.number("appId")), c.currency())
 }
 
 // export returns a handler that sends all prices, as one JSON object or as NDJSON.
@@ -68,7 +68,7 @@ func (h feedHandlers) export(ndjson bool) handler {
 		}
 		defer func() { <-h.exports }()
 		e := &exporter{call: c, ndjson: ndjson}
-		err := h.Readers.Items.Export(ctx, int32(c.values.number("appId")), c.fields(), c.currency(), e.begin)
+		err := h.Readers.Feeds.Export(ctx, int32(c.values.number("appId")), c.fields(), c.currency(), e.begin)
 		return response{}, e.end(err)
 	}
 }
@@ -250,7 +250,7 @@ const maxWaitSeconds = 60
 func (h feedHandlers) changes(c *call) (any, error) {
 	c.unlimitedRead()
 	ctx := c.slow
-	page, err := h.Readers.Items.Changes(ctx, c.values.number("since"), c.limit(), c.values.seconds("wait"), c.fields(), c.currency())
+	page, err := h.Readers.Feeds.Changes(ctx, c.values.number("since"), c.limit(), c.values.seconds("wait"), c.fields(), c.currency())
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +259,7 @@ func (h feedHandlers) changes(c *call) (any, error) {
 
 func (h feedHandlers) events(c *call) (any, error) {
 	c.unlimitedRead()
-	return h.Readers.Items.Events(c.slow, c.values.number("after"), c.limit(), c.values.seconds("wait"))
+	return h.Readers.Feeds.Events(c.slow, c.values.number("after"), c.limit(), c.values.seconds("wait"))
 }
 
 // unlimitedRead removes the time limit for reading the request. Otherwise the limit would end a

@@ -44,7 +44,7 @@ func (h itemHandlers) history(c *call) (any, error) {
 		Market: c.values["market"], From: c.values.moment("from"), To: c.values.moment("to"), Interval: historySteps[c.values["interval"]],
 		Currency: c.currency(),
 	}
-	return h.Readers.Items.History(c.Context(), c.key(), f, c.values["cursor"], c.limit())
+	return h.Readers.History.History(c.Context(), c.key(), f, c.values["cursor"], c.limit())
 }
 
 func (h itemHandlers) figures(c *call) (any, error) {
@@ -53,7 +53,7 @@ func (h itemHandlers) figures(c *call) (any, error) {
 		return nil, err
 	}
 	defer leave()
-	return h.Readers.Items.Figures(c.Context(), c.key(), c.currency())
+	return h.Readers.History.Figures(c.Context(), c.key(), c.currency())
 }
 
 func (h itemHandlers) priceAt(c *call) (any, error) {
@@ -66,5 +66,5 @@ func (h itemHandlers) priceAt(c *call) (any, error) {
 	if at.IsZero() {
 		at = h.Now()
 	}
-	return h.Readers.Items.PriceAt(c.Context(), c.key(), at, c.values.flag("explain"), c.currency())
+	return h.Readers.History.PriceAt(c.Context(), c.key(), at, c.values.flag("explain"), c.currency())
 }

@@ -71,7 +71,7 @@ func (h feedHandlers) stream(c *call) (any, error) {
 // streamStart returns the number after which a stream begins. It is the header Last-Event-ID, which
 // reconnecting clients send, otherwise the parameter since, otherwise the last number.
 func (h feedHandlers) streamStart(c *call) (int64, error) {
-	last, err := h.Readers.Items.LastNumber(c.slow)
+	last, err := h.Readers.Feeds.LastNumber(c.slow)
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func (h feedHandlers) streamStart(c *call) (int64, error) {
 	if err != nil || after < 0 {
 		return 0, fault.New(fault.Invalid, "invalid_parameters", "Last-Event-ID must be the id of an event of this stream.")
 	}
-	return after, h.Readers.Items.CheckNumber(c.slow, after)
+	return after, h.Readers.Feeds.CheckNumber(c.slow, after)
 }
 
 // streamer sends events to one client. It has no queue: it reads the next events after the client
@@ -104,16 +104,16 @@ func (s *streamer) run(ctx context.Context) error {
 	if err := s.send([]byte("retry: " + retryStream + "\n\n")); err != nil {
 		return err
 	}
-	items := s.h.Readers.Items
+	feed := s.h.Readers.Feeds
 	for ctx.Err() == nil {
 		var err error
-		switch last := items.KnownNumber(); {
+		switch last := feed.KnownNumber(); {
 		case s.after >= last:
 			err = s.idle(ctx, last)
-		case items.Behind(s.after):
+		case feed.Behind(s.after):
 			err = s.catchUp(ctx)
 		default:
-			err = s.next(ctx, items.Stream)
+			err = s.next(ctx, feed.Stream)
 		}
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func (s *streamer) next(ctx context.Context, read func(context.Context, int64) (
 		return s.fail(err)
 	}
 	for piece := range slices.Chunk(found.Text, streamPiece) {
-		if err := s.h.pace.wait(ctx, len(piece), s.h.Readers.Items.Quiet); err != nil {
+		if err := s.h.pace.wait(ctx, len(piece), s.h.Readers.Feeds.Quiet); err != nil {
 			return err
 		}
 		if err := s.send(piece); err != nil {
@@ -146,7 +146,7 @@ func (s *streamer) catchUp(ctx context.Context) error {
 	select {
 	case s.h.behind <- struct{}{}:
 		defer func() { <-s.h.behind }()
-		return s.next(ctx, s.h.Readers.Items.Older)
+		return s.next(ctx, s.h.Readers.Feeds.Older)
 	case <-ctx.Done():
 		return nil
 	case <-time.After(heartbeat):
@@ -198,7 +198,7 @@ var errStopping = errors.New("the server is stopping")
 func (s *streamer) idle(ctx context.Context, last int64) error {
 	waiting, cancel := context.WithTimeout(ctx, streamTick)
 	defer cancel()
-	if !s.h.Readers.Items.AwaitEvent(waiting, last) {
+	if !s.h.Readers.Feeds.AwaitEvent(waiting, last) {
 		return errStopping
 	}
 	frame, err := s.h.Readers.Jobs.Progress(ctx)

@@ -253,7 +253,7 @@ func (a *App) buildServer() *http.Server {
 		Scheduled: a.work.Scheduled, Engine: a.engine, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})
 	a.hooks = webhook.New(webhook.Options{
-		Store: a.store, Feed: a.feed, Changes: a.readers.Items.ChangeData, Currency: string(a.cfg.Currency), Owner: a.owner,
+		Store: a.store, Feed: a.feed, Changes: a.readers.Feeds.ChangeData, Currency: string(a.cfg.Currency), Owner: a.owner,
 		Dialer: provider.NewDialer(a.cfg.WebhookHosts), Logger: a.log,
 	})
 	read := a.readers

@@ -93,8 +93,8 @@ func (s *ProviderSet) openSteam(_ context.Context, so ProviderOptions, o provide
 // without reserves a share of a host's limits for other clients. It returns the host with
 // the remaining limits.
 func without(h provider.Host, percent int) provider.Host {
-	h.Others = h.Limit.Requests * percent / 100
-	h.Limit.Requests -= h.Others
+	h.Reserved = h.Limit.Requests * percent / 100
+	h.Limit.Requests -= h.Reserved
 	h.Quota.Day -= h.Quota.Day * int64(percent) / 100
 	h.Quota.Month -= h.Quota.Month * int64(percent) / 100
 	return h

@@ -20,7 +20,9 @@ func (a *App) loops() []loop {
 		{"secrets", a.watchSecrets},
 		{"feed", a.feed.Run},
 		{"webhooks", a.sendEvents},
-		{"samples", a.storeSamples},
+	}
+	if !a.readOnly {
+		all = append(all, loop{"samples", func(ctx context.Context) { storeSamples(ctx, a.store, a.sampled(), a.log) }})
 	}
 	if !a.cfg.PricesOnly {
 		all = append(all, loop{"ranking", a.readers.Traders.KeepRanking})

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/provider/allowance"
 	"assay/internal/provider/steam"
 )
@@ -25,10 +27,7 @@ func (a *App) sampled() []allowance.Sampled {
 }
 
 // storeSamples stores the counts of requests until ctx ends.
-func (a *App) storeSamples(ctx context.Context) {
-	if a.readOnly {
-		return
-	}
+func storeSamples(ctx context.Context, s *db.DB, clients []allowance.Sampled, log *slog.Logger) {
 	t := time.NewTicker(samplesEvery)
 	defer t.Stop()
 	for failing := false; ; {
@@ -37,9 +36,9 @@ func (a *App) storeSamples(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		err := allowance.StoreSamples(ctx, a.store, a.sampled())
+		err := allowance.StoreSamples(ctx, s, clients)
 		if err != nil && !failing && ctx.Err() == nil {
-			a.log.Warn("counts of requests not stored; retrying", "error", err)
+			log.Warn("counts of requests not stored; retrying", "error", err)
 		}
 		failing = err != nil
 	}

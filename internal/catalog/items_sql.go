@@ -93,7 +93,7 @@ func LockPrices(t *db.Tx, items []int64) (map[int64]money.Micro, error) {
 		err := r.Scan(&id, &price)
 		prices[id] = price
 		return err
-	}, `SELECT i.id, i.price FROM item i WHERE i.id `+t.Dialect.OneOf(1)+` ORDER BY i.id`+t.Dialect.Share("i"), t.Dialect.PackIDs(items))
+	}, `SELECT i.id, i.price FROM item i WHERE i.id `+t.Dialect.OneOf(1)+` ORDER BY i.id`+t.Dialect.Share("i"), t.Dialect.EncodeIDs(items))
 	return prices, err
 }
 
@@ -106,7 +106,7 @@ func QueueMissing(t *db.Tx, items []int64) (added int64, sooner bool, err error)
 	added, err = t.Exec(`
 		INSERT INTO missing_price (item_id, queued_at, due_at)
 		SELECT k.id, $1, 0 FROM `+t.Dialect.Rows(2, "id bigint")+` k WHERE true ORDER BY k.id
-		ON CONFLICT (item_id) DO NOTHING`, db.Micros(t.Now()), t.Dialect.PackIDs(items))
+		ON CONFLICT (item_id) DO NOTHING`, db.Micros(t.Now()), t.Dialect.EncodeIDs(items))
 	if err != nil || added == int64(len(items)) {
 		return added, added > 0, err
 	}
@@ -114,7 +114,7 @@ func QueueMissing(t *db.Tx, items []int64) (added int64, sooner bool, err error)
 		UPDATE missing_price SET due_at = soonest_at WHERE item_id IN (
 			SELECT m.item_id FROM missing_price m
 			WHERE m.item_id `+t.Dialect.OneOf(1)+` AND m.job_id = 0 AND m.due_at > m.soonest_at
-			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, t.Dialect.PackIDs(items))
+			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, t.Dialect.EncodeIDs(items))
 	return added, added+n > 0, err
 }
 

@@ -66,7 +66,7 @@ func KnownPriceVersion(s *db.DB) (version int64, known bool) {
 // commit that changes a price or other data that the API returns with the price. New
 // items do not change it.
 func PriceVersion(ctx context.Context, s *db.DB) (int64, error) {
-	return db.Local[priceVersion](s).load(s.Alone(), func() (int64, error) { return PriceVersionIn(ctx, s.Read) })
+	return db.Local[priceVersion](s).load(s.OnlyWriter(), func() (int64, error) { return PriceVersionIn(ctx, s.Read) })
 }
 
 // PriceVersionIn is PriceVersion in a snapshot of the database.
@@ -100,6 +100,6 @@ func PricesChanged(t *db.Tx, buckets []int64) error {
 	_, err := t.Exec(`
 		INSERT INTO price_version (bucket, version)
 		SELECT b.bucket, 1 FROM `+t.Dialect.Rows(1, "bucket bigint")+` b WHERE true ORDER BY b.bucket
-		ON CONFLICT (bucket) DO UPDATE SET version = price_version.version + 1`, t.Dialect.PackIDs(buckets))
+		ON CONFLICT (bucket) DO UPDATE SET version = price_version.version + 1`, t.Dialect.EncodeIDs(buckets))
 	return err
 }

@@ -131,7 +131,7 @@ func exitCode(err error) int {
 		return exitCodeOfProblem(response)
 	case errors.As(err, &refused):
 		return exitCodeOfKind(refused.Kind)
-	case errors.Is(err, db.ErrDatabaseExists), errors.Is(err, db.ErrDatabaseFull), errors.Is(err, db.ErrDatabaseInUse), errors.Is(err, db.ErrDatabaseLocked), errors.Is(err, fs.ErrExist),
+	case errors.Is(err, db.ErrDatabaseExists), errors.Is(err, db.ErrDatabaseNotEmpty), errors.Is(err, db.ErrDatabaseInUse), errors.Is(err, db.ErrDatabaseLocked), errors.Is(err, fs.ErrExist),
 		errors.Is(err, db.ErrSameDatabase), errors.Is(err, db.ErrSchemaNewer), errors.Is(err, db.ErrSchemaUnknown), errors.Is(err, db.ErrSchemaChanged), errors.Is(err, db.ErrBackupDamaged), errors.Is(err, db.ErrSourceInUse), errors.Is(err, db.ErrTargetNotEmpty):
 		return exitRefused
 	case errors.Is(err, errLedgerFailed):

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// ErrDatabaseFull means that RestorePostgres would replace existing data.
+// ErrDatabaseNotEmpty means that RestorePostgres would replace existing data.
 // ErrDatabaseInUse means that a server uses the database.
 var (
-	ErrDatabaseFull  = errors.New("the database is not empty: restore into an empty one, or use --force, which deletes the existing data")
-	ErrDatabaseInUse = errors.New("a server uses the database: stop every `assay serve` on it first")
+	ErrDatabaseNotEmpty = errors.New("the database is not empty: restore into an empty one, or use --force, which deletes the existing data")
+	ErrDatabaseInUse    = errors.New("a server uses the database: stop every `assay serve` on it first")
 )
 
 // ErrNoClient means that a PostgreSQL client program is not installed.
@@ -44,7 +44,7 @@ func RestorePostgres(ctx context.Context, address, file string, replace bool, le
 	if err := VerifyBackup(file); err != nil {
 		return err
 	}
-	full, err := checkTargetPostgres(ctx, address, replace, lease)
+	full, err := prepareTargetPostgres(ctx, address, replace, lease)
 	if err != nil {
 		return err
 	}
@@ -55,10 +55,10 @@ func RestorePostgres(ctx context.Context, address, file string, replace bool, le
 	return client(ctx, address, nil, "pg_restore", append(args, "--", file)...)
 }
 
-// checkTargetPostgres checks the target of a restore. The result full reports whether it
-// already has tables of this program. If replace is set, checkTargetPostgres also makes a
+// prepareTargetPostgres checks the target of a restore. The result full reports whether it
+// already has tables of this program. If replace is set, prepareTargetPostgres also makes a
 // partitioned inventory an ordinary table.
-func checkTargetPostgres(ctx context.Context, address string, replace bool, lease time.Duration) (full bool, err error) {
+func prepareTargetPostgres(ctx context.Context, address string, replace bool, lease time.Duration) (full bool, err error) {
 	db, other, err := openPostgres(Options{URL: address})
 	if err != nil {
 		return false, err
@@ -72,7 +72,7 @@ func checkTargetPostgres(ctx context.Context, address string, replace bool, leas
 		return full, err
 	}
 	if !replace {
-		return full, ErrDatabaseFull
+		return full, ErrDatabaseNotEmpty
 	}
 	// pg_restore drops constraints by their names in the backup, which fails for
 	// partitions.

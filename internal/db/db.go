@@ -145,9 +145,9 @@ func (s *DB) openFile(ctx context.Context, o Options) (err error) {
 	return s.openForWriting(ctx, o.Path, o.KeepSchema)
 }
 
-// Alone reports whether this process is the only writer of the database. It is true on
+// OnlyWriter reports whether this process is the only writer of the database. It is true on
 // SQLite, because the process holds the file lock.
-func (s *DB) Alone() bool { return s.file != nil }
+func (s *DB) OnlyWriter() bool { return s.file != nil }
 
 // openForReading opens a file that this process cannot write. The file lock keeps other
 // processes from writing it. If the write-ahead log is empty, the file is opened as

@@ -18,10 +18,10 @@ const (
 // A list is one parameter, so that the text of a statement does not depend on the length
 // of the list. On SQLite the parameter is JSON, on PostgreSQL an array.
 
-// IDs returns the right side of IN for parameter n, which PackIDs encodes.
+// IDs returns the right side of IN for parameter n, which EncodeIDs encodes.
 func (d Dialect) IDs(n int) string { return d.list(n, "bigint") }
 
-// Texts returns the right side of IN for parameter n, which PackTexts encodes.
+// Texts returns the right side of IN for parameter n, which EncodeTexts encodes.
 func (d Dialect) Texts(n int) string { return d.list(n, "text") }
 
 func (d Dialect) list(n int, kind string) string {
@@ -31,7 +31,7 @@ func (d Dialect) list(n int, kind string) string {
 	return "(SELECT unnest(CAST($" + strconv.Itoa(n) + " AS " + kind + "[])))"
 }
 
-// OneOf returns a condition that matches any id of parameter n, which PackIDs encodes. On
+// OneOf returns a condition that matches any id of parameter n, which EncodeIDs encodes. On
 // PostgreSQL the condition is = ANY, which uses an index or a hash table. With IN and
 // outdated statistics, PostgreSQL could read the whole list once for each row.
 func (d Dialect) OneOf(n int) string {
@@ -54,8 +54,8 @@ func (d Dialect) Lookup(text string) string {
 	return " CROSS JOIN LATERAL (SELECT * FROM " + table + " WHERE " + condition + " OFFSET 0) " + alias
 }
 
-// PackIDs encodes ids as a list parameter.
-func (d Dialect) PackIDs(ids []int64) any {
+// EncodeIDs encodes ids as a list parameter.
+func (d Dialect) EncodeIDs(ids []int64) any {
 	if d == PostgreSQL {
 		return ids
 	}
@@ -69,8 +69,8 @@ func (d Dialect) PackIDs(ids []int64) any {
 	return string(append(b, ']'))
 }
 
-// PackTexts encodes texts as a list parameter.
-func (d Dialect) PackTexts(texts []string) any {
+// EncodeTexts encodes texts as a list parameter.
+func (d Dialect) EncodeTexts(texts []string) any {
 	if d == PostgreSQL {
 		return texts
 	}

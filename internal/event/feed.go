@@ -88,7 +88,7 @@ func (f *Feed) Run(ctx context.Context) {
 func (f *Feed) interval(failing bool) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.waiting > 0 && !failing && !f.db.Alone() {
+	if f.waiting > 0 && !failing && !f.db.OnlyWriter() {
 		return pollWaiting
 	}
 	return pollIdle

@@ -22,9 +22,9 @@ type difference struct {
 
 	add, change  []Row
 	remove       []int64
-	uninspected  []Due   // rows with a new input for their inspection
-	withoutInput []int64 // rows without an input, but with an inspection
-	queue        []int64 // rows whose inspection changes from none to pending
+	uninspected  []UninspectedAsset // rows with a new input for their inspection
+	withoutInput []int64            // rows without an input, but with an inspection
+	queue        []int64            // rows whose inspection changes from none to pending
 }
 
 // newDifference reads the stored inventory.
@@ -173,7 +173,7 @@ func (d *difference) inspect(a *Asset, have, want *Row) (again bool) {
 		}
 		return known
 	case !known || now != before.Given || have.Inspect != want.Inspect || have.ItemID != want.ItemID:
-		d.uninspected = append(d.uninspected, Due{AssetID: a.AssetID, Given: now, State: d.due})
+		d.uninspected = append(d.uninspected, UninspectedAsset{AssetID: a.AssetID, Given: now, State: d.due})
 		return true
 	case before.State == InspectNone && d.due == InspectPending:
 		d.queue = append(d.queue, have.ID)

@@ -69,8 +69,8 @@ type Inspected struct {
 	Finish int64
 }
 
-// Due is the input of an inspection of an asset.
-type Due struct {
+// UninspectedAsset is the input of an inspection of an asset.
+type UninspectedAsset struct {
 	AssetID string
 	Given   Given
 	State   InspectState

@@ -132,7 +132,7 @@ func same[T comparable](tb testing.TB, what string, got, want T) {
 func (p *fixture) delete(userID string) {
 	p.Helper()
 	if err := p.store.InTx(p.Context(), func(tx *db.Tx) error {
-		held, err := user.Hold(tx, userID)
+		held, err := user.Lock(tx, userID)
 		if err != nil {
 			return err
 		}

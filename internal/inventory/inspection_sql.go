@@ -39,7 +39,7 @@ const dueColumns = "user_key bigint, app_id bigint, context_id text, asset_id te
 
 // putUninspected stores the input of inspections for assets of a user, game and context. It
 // deletes the results of their earlier inspections.
-func putUninspected(t *db.Tx, user int64, app int32, contextID string, rows []Due) error {
+func putUninspected(t *db.Tx, user int64, app int32, contextID string, rows []UninspectedAsset) error {
 	for part := range slices.Chunk(rows, db.RowsAtOnce) {
 		if err := putUninspectedPart(t, user, app, contextID, part); err != nil {
 			return err
@@ -48,16 +48,16 @@ func putUninspected(t *db.Tx, user int64, app int32, contextID string, rows []Du
 	return nil
 }
 
-func putUninspectedPart(t *db.Tx, user int64, app int32, contextID string, due []Due) error {
+func putUninspectedPart(t *db.Tx, user int64, app int32, contextID string, assets []UninspectedAsset) error {
 	if err := t.ByIndex(); err != nil {
 		return err
 	}
-	rows := db.NewTable(dueColumns, len(due))
-	for i := range due {
-		p := &due[i].Given.Properties
+	rows := db.NewTable(dueColumns, len(assets))
+	for i := range assets {
+		p := &assets[i].Given.Properties
 		rows.Int(user, int64(app))
-		rows.Text(contextID, due[i].AssetID, string(due[i].State), p.Seed, p.Wear, p.Charm, p.NameTag, p.Certificate)
-		rows.Bool(due[i].Given.LinkOfSteam)
+		rows.Text(contextID, assets[i].AssetID, string(assets[i].State), p.Seed, p.Wear, p.Charm, p.NameTag, p.Certificate)
+		rows.Bool(assets[i].Given.LinkOfSteam)
 	}
 	found := ` FROM ` + t.Dialect.Rows(1, dueColumns) + ` d` +
 		t.Dialect.Lookup(`inventory v ON v.user_key = d.user_key AND v.app_id = d.app_id AND v.context_id = d.context_id AND v.asset_id = d.asset_id`)
@@ -77,13 +77,13 @@ func putUninspectedPart(t *db.Tx, user int64, app int32, contextID string, due [
 
 // removeInspections deletes the inspections of rows by their ids.
 func removeInspections(t *db.Tx, rows []int64) error {
-	_, err := t.Exec(`DELETE FROM inspection WHERE inventory_id `+t.Dialect.OneOf(1), t.Dialect.PackIDs(rows))
+	_, err := t.Exec(`DELETE FROM inspection WHERE inventory_id `+t.Dialect.OneOf(1), t.Dialect.EncodeIDs(rows))
 	return err
 }
 
 // queueInspections changes the state of inspections from none to pending.
 func queueInspections(t *db.Tx, rows []int64) error {
-	_, err := t.Exec(`UPDATE inspection SET state = 'pending' WHERE state = 'none' AND inventory_id `+t.Dialect.OneOf(1), t.Dialect.PackIDs(rows))
+	_, err := t.Exec(`UPDATE inspection SET state = 'pending' WHERE state = 'none' AND inventory_id `+t.Dialect.OneOf(1), t.Dialect.EncodeIDs(rows))
 	return err
 }
 

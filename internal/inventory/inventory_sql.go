@@ -119,7 +119,7 @@ func changeInventoryPart(t *db.Tx, rows []Row) error {
 
 // RemoveInventory deletes rows by their ids, and their inspections.
 func RemoveInventory(t *db.Tx, ids []int64) error {
-	if _, err := t.Exec(`DELETE FROM inventory WHERE id `+t.Dialect.OneOf(1), t.Dialect.PackIDs(ids)); err != nil {
+	if _, err := t.Exec(`DELETE FROM inventory WHERE id `+t.Dialect.OneOf(1), t.Dialect.EncodeIDs(ids)); err != nil {
 		return err
 	}
 	return removeInspections(t, ids)

@@ -50,7 +50,7 @@ func applyPrices(t *db.Tx, apply, lock string, args ...any) (int64, error) {
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	return t.Exec(applyPrice+`item WHERE inventory.id `+t.Dialect.OneOf(1)+differing, t.Dialect.PackIDs(ids))
+	return t.Exec(applyPrice+`item WHERE inventory.id `+t.Dialect.OneOf(1)+differing, t.Dialect.EncodeIDs(ids))
 }
 
 // copyPrices copies prices to a user's rows of a game and context.

@@ -17,7 +17,7 @@ import (
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
 	var sooner bool
 	err = s.InTx(ctx, func(tx *db.Tx) (err error) {
-		held, err := user.Hold(tx, userID)
+		held, err := user.Lock(tx, userID)
 		if err != nil {
 			return fmt.Errorf("user: %w", err)
 		}

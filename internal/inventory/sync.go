@@ -130,7 +130,7 @@ func owner(tx *db.Tx, userID, steamID string) (int64, error) {
 		}
 		return key, err
 	}
-	u, err := user.Hold(tx, userID)
+	u, err := user.Lock(tx, userID)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("user: %w", err)

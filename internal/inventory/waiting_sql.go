@@ -14,7 +14,7 @@ func unansweredItem(t *db.Tx, items []int64) (item int64, err error) {
 	if len(items) == 0 {
 		return 0, nil
 	}
-	err = t.QueryRow(`SELECT item_id FROM missing_price WHERE attempts = 0 AND item_id `+t.Dialect.OneOf(1)+` LIMIT 1`, t.Dialect.PackIDs(items)).Scan(&item)
+	err = t.QueryRow(`SELECT item_id FROM missing_price WHERE attempts = 0 AND item_id `+t.Dialect.OneOf(1)+` LIMIT 1`, t.Dialect.EncodeIDs(items)).Scan(&item)
 	_, err = db.Found(err)
 	return item, err
 }
@@ -97,5 +97,5 @@ func names(t *db.Tx, user int64) (userID, currency string, err error) {
 // placesOf returns the inventories that contain the rows with the given ids.
 func placesOf(t *db.Tx, rows []int64) ([]waiting, error) {
 	return db.Collect(t.Context(), t, func(r *sql.Rows, w *waiting) error { return r.Scan(&w.user, &w.app, &w.contextID) }, `
-		SELECT DISTINCT user_key, app_id, context_id FROM inventory WHERE id `+t.Dialect.OneOf(1)+` ORDER BY user_key, app_id, context_id`, t.Dialect.PackIDs(rows))
+		SELECT DISTINCT user_key, app_id, context_id FROM inventory WHERE id `+t.Dialect.OneOf(1)+` ORDER BY user_key, app_id, context_id`, t.Dialect.EncodeIDs(rows))
 }

@@ -55,7 +55,7 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(*db.Tx, []Crea
 		return wrap("sync the seller's inventory", err)
 	}
 	return s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
-		seller, err := user.Hold(tx, o.UserID)
+		seller, err := user.Lock(tx, o.UserID)
 		switch {
 		case err != nil:
 			return wrap("user", err)
@@ -171,8 +171,8 @@ func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
 	return l, err
 }
 
-// Withdrawn is the result of CancelAll for one listing.
-type Withdrawn struct {
+// Cancellation is the result of CancelAll for one listing.
+type Cancellation struct {
 	Listing Listing      // zero if the cancellation was refused
 	Refused *fault.Error // unknown, sold or expired listing; nil: cancelled
 }
@@ -182,19 +182,19 @@ const MaxCancels = 500
 
 // CancelAll cancels listings in one transaction. The rules of Cancel apply to each
 // listing. The results are in the order of ids.
-func (s *Service) CancelAll(ctx context.Context, ids []int64) (out []Withdrawn, err error) {
+func (s *Service) CancelAll(ctx context.Context, ids []int64) (out []Cancellation, err error) {
 	inOrder := slices.Compact(slices.Sorted(slices.Values(ids))) // the same order everywhere prevents deadlocks
 	err = s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
-		results := make(map[int64]Withdrawn, len(ids))
+		results := make(map[int64]Cancellation, len(ids))
 		for _, id := range inOrder {
 			l, err := cancel(tx, id)
 			refused := fault.Of(err)
 			if err != nil && (refused == nil || refused.Kind != fault.Conflict && refused.Kind != fault.NotFound) {
 				return err
 			}
-			results[id] = Withdrawn{Listing: l, Refused: refused}
+			results[id] = Cancellation{Listing: l, Refused: refused}
 		}
-		out = make([]Withdrawn, len(ids))
+		out = make([]Cancellation, len(ids))
 		for i, id := range ids {
 			out[i] = results[id]
 		}

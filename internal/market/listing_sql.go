@@ -56,7 +56,7 @@ func expireListings(t *db.Tx, user int64, app int32, contextID string) error {
 	if err != nil || len(ended) == 0 {
 		return err
 	}
-	expired, err := db.Collect(t.Context(), t, scanListing, listingColumns+` WHERE l.id `+t.Dialect.OneOf(1)+` ORDER BY l.id`, t.Dialect.PackIDs(ended))
+	expired, err := db.Collect(t.Context(), t, scanListing, listingColumns+` WHERE l.id `+t.Dialect.OneOf(1)+` ORDER BY l.id`, t.Dialect.EncodeIDs(ended))
 	if err != nil {
 		return err
 	}

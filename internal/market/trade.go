@@ -91,7 +91,7 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 func endTransfer(tx *db.Tx, t *Trade) error {
 	// Lock the seller to prevent a concurrent sync, which would still read a pending trade
 	// and mark the asset again.
-	if _, err := user.Hold(tx, t.Seller); err != nil {
+	if _, err := user.Lock(tx, t.Seller); err != nil {
 		return err
 	}
 	return clearInTransfer(tx, t.SellerKey, t.Place)

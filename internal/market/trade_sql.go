@@ -175,7 +175,7 @@ func insertOverdue(t *db.Tx, late Late, most int) ([]Trade, error) {
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	return db.Collect(t.Context(), t, scanTrade, tradeColumns+` WHERE d.id `+t.Dialect.OneOf(1)+` ORDER BY d.id`, t.Dialect.PackIDs(ids))
+	return db.Collect(t.Context(), t, scanTrade, tradeColumns+` WHERE d.id `+t.Dialect.OneOf(1)+` ORDER BY d.id`, t.Dialect.EncodeIDs(ids))
 }
 
 // OpenTrades counts trades that are neither settled nor reversed.

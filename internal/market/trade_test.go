@@ -95,7 +95,7 @@ func (w *fixture) inTransfer(userID, assetID string) bool {
 	w.must(err)
 	for _, r := range rows {
 		if r.AssetID == assetID {
-			return r.Moving
+			return r.InTransfer
 		}
 	}
 	return false

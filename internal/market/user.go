@@ -18,7 +18,7 @@ func (s *Service) DeleteUser(ctx context.Context, userID string) error {
 		return err
 	}
 	return s.o.Store.InSmallTx(ctx, func(tx *db.Tx) error {
-		u, err := user.Hold(tx, userID)
+		u, err := user.Lock(tx, userID)
 		switch {
 		case err != nil:
 			return wrap("user", err)

@@ -20,7 +20,7 @@ func openDeals(t *db.Tx, key int64) (listings, trades bool, err error) {
 }
 
 // DeleteUser deletes the Steam id, display name and inventories of a user. The id stays,
-// because other rows refer to it. The caller must have locked the user with user.Hold.
+// because other rows refer to it. The caller must have locked the user with user.Lock.
 func DeleteUser(t *db.Tx, key int64) error {
 	if err := t.ByIndex(); err != nil {
 		return err

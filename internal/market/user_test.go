@@ -302,9 +302,9 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
 	}
-	hold := func(id string) (u user.Held) {
+	lock := func(id string) (u user.Locked) {
 		w.must(w.s.InTx(t.Context(), func(tx *db.Tx) (err error) {
-			u, err = user.Hold(tx, id)
+			u, err = user.Lock(tx, id)
 			return err
 		}))
 		return u
@@ -315,7 +315,7 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 		if known != (err == nil) || !known && fault.Of(err) == nil {
 			t.Errorf("user.Read of %s: got error %v, want none for a known user and a fault for an unknown user (known: %v)", id, err, known)
 		}
-		is("Hold reports "+id+" as known", hold(id).Known(), known)
+		is("Lock reports "+id+" as known", lock(id).Known(), known)
 		return known
 	}
 	put := func(u user.User) func() error {
@@ -327,7 +327,7 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 		return u
 	}
 	stored := func(table string) (n int64) {
-		w.must(w.s.Read.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table+` WHERE user_key = $1`, hold("a").Key).Scan(&n))
+		w.must(w.s.Read.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table+` WHERE user_key = $1`, lock("a").Key).Scan(&n))
 		return n
 	}
 	linked := asset("1", "A")
@@ -335,10 +335,10 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 	w.push("a", linked, asset("2", "B"))
 	w.push("b", asset("1", "A"), asset("2", "B"))
 	w.must(put(user.User{ID: "a", SteamID: steamID, DisplayName: "Ada", Leaderboard: true})())
-	a := hold("a")
+	a := lock("a")
 	is("user a is known", known("a"), true)
-	is("Hold of an unknown id", hold("unknown"), user.Held{})
-	is("Hold of user a", a, user.Held{Key: a.Key, SteamID: steamID})
+	is("Lock of an unknown id", lock("unknown"), user.Locked{})
+	is("Lock of user a", a, user.Locked{Key: a.Key, SteamID: steamID})
 	tables := []string{"inventory", "inventory_snapshot", "inventory_waiting", "inspection"}
 	for _, table := range tables {
 		is("table "+table+" has rows of user a", stored(table) > 0, true)
@@ -346,7 +346,7 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 
 	w.must(w.remove("a"))
 	is("user a is known after the deletion", known("a"), false)
-	is("Hold of user a after the deletion", hold("a"), user.Held{Key: a.Key, Deleted: true})
+	is("Lock of user a after the deletion", lock("a"), user.Locked{Key: a.Key, Deleted: true})
 	is("user b is known", known("b"), true)
 	users, err := user.List(t.Context(), w.s, "", "", 10)
 	w.must(err)
@@ -364,7 +364,7 @@ func TestDeleteUser_KeepsTheKeyOfTheID(t *testing.T) {
 	} {
 		w.must(again())
 		is("user a after it was created again", read(), user.User{ID: "a", Leaderboard: true})
-		is("key of user a after it was created again", hold("a").Key, a.Key)
+		is("key of user a after it was created again", lock("a").Key, a.Key)
 		for _, table := range tables {
 			is("rows in the table "+table+" after user a was created again", stored(table), int64(0))
 		}

@@ -41,12 +41,12 @@ type choice struct {
 	by       DecidedBy
 }
 
-// decide sorts the quotes by price and finds the group that determines the price (step 8).
+// decideGroup sorts the quotes by price and finds the group that determines the price (step 8).
 // A group spans at most a factor of 2. The largest group wins if it has more than half of
 // the quotes. Otherwise the rules of DecidedBy apply in order. last is the logarithm of the
 // last price plus the move of its class, or 0 without a last price. The result is never a
 // price between two groups.
-func decide(quotes []levelledQuote, last Log) choice {
+func decideGroup(quotes []levelledQuote, last Log) choice {
 	slices.SortFunc(quotes, func(a, b levelledQuote) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.noise, b.noise), cmp.Compare(a.far, b.far), cmp.Compare(a.at, b.at))
 	})

@@ -212,7 +212,7 @@ func (c *crossCheck) contest(entries []*entry, cols [][]Log, found []comparison,
 	for k, e := range entries {
 		if e.isFirst() && rival[k] >= 0 && (known < 0 || camp[k] != camp[known]) {
 			f := found[k].refusal()
-			f.Anomaly, f.Rival = Contradicted, entries[rival[k]].ID
+			f.Anomaly, f.Rival = Contested, entries[rival[k]].ID
 			e.refusal, contested = f, true
 		}
 	}

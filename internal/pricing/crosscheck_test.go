@@ -58,8 +58,8 @@ func TestRound_FirstResponsesOfEqualCampsAreContested(t *testing.T) {
 		f := newSimulation(rand.New(rand.NewPCG(9, 4)), markets, 1000)
 		res := f.round(t, contradicting(f, func(market int) bool { return market%2 == 0 }))
 		for k, o := range res.Markets {
-			if o.Refusal == nil || o.Refusal.Anomaly != Contradicted || (o.Refusal.Rival-o.ID)%2 == 0 {
-				t.Errorf("%d markets, market %d: got the refusal %+v, want %s by a market of the other half", markets, o.ID, o.Refusal, Contradicted)
+			if o.Refusal == nil || o.Refusal.Anomaly != Contested || (o.Refusal.Rival-o.ID)%2 == 0 {
+				t.Errorf("%d markets, market %d: got the refusal %+v, want %s by a market of the other half", markets, o.ID, o.Refusal, Contested)
 			}
 			if k == 0 {
 				f.markets[k].State.AcceptedAt = f.now
@@ -97,8 +97,8 @@ func TestRound_AcceptingBothCampsHasNoEffect(t *testing.T) {
 		}
 		f.now = f.now.Add(time.Hour)
 		for _, o := range f.round(t, quotes).Markets {
-			if o.Refusal == nil || o.Refusal.Anomaly != Contradicted {
-				t.Errorf("%d markets, both accepted, market %d: got the refusal %+v, want %s", markets, o.ID, o.Refusal, Contradicted)
+			if o.Refusal == nil || o.Refusal.Anomaly != Contested {
+				t.Errorf("%d markets, both accepted, market %d: got the refusal %+v, want %s", markets, o.ID, o.Refusal, Contested)
 			}
 		}
 		f.markets[0].State.AcceptedAt = f.now
@@ -137,7 +137,7 @@ func TestRound_ItemsAreSuspectIfNewMarketsContradictKnownOnes(t *testing.T) {
 				if k < tt.known && run < 2 && !f.now.Before(res.Set.Market(o.ID).MarketMovedUntil) {
 					t.Errorf("%+v, run %d, market %d: got MarketMovedUntil in the past, want later than now", tt, run, o.ID)
 				}
-				if contested := k >= tt.known && tt.known == tt.joining; contested != (o.Refusal != nil && o.Refusal.Anomaly == Contradicted) {
+				if contested := k >= tt.known && tt.known == tt.joining; contested != (o.Refusal != nil && o.Refusal.Anomaly == Contested) {
 					t.Errorf("%+v, run %d, market %d: got the refusal %v, want contested: %v", tt, run, o.ID, o.Refusal, contested)
 				}
 			}

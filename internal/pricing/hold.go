@@ -89,9 +89,9 @@ type Move struct {
 
 // evidence summarizes the used quotes for a decision about a move.
 type evidence struct {
-	price     money.Micro
-	majority  bool
-	supporter []support
+	price      money.Micro
+	majority   bool
+	supporters []support
 }
 
 // support is a used quote near the new price: its own move, and the last change of its response.
@@ -158,7 +158,7 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 		s.Held = HeldPrice{}
 		return ev.price
 	}
-	m.Supporters = len(ev.supporter)
+	m.Supporters = len(ev.supporters)
 	side := Rise
 	if move < 0 {
 		side = Fall
@@ -167,7 +167,7 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 	if side == Rise && move >= log5 && m.Supporters < 2 {
 		s.SingleMarketUntil = now.Add(suspectForLong)
 	}
-	for _, v := range ev.supporter {
+	for _, v := range ev.supporters {
 		if 2*int64(v.moved)*int64(side) >= int64(abs(move)) {
 			m.Moved++
 		}
@@ -205,7 +205,7 @@ func (h *HeldPrice) addReading(now time.Time, ev *evidence, side Side) bool {
 	if (side == Rise) == (ev.price < h.Candidate) {
 		h.Candidate = ev.price
 	}
-	for _, v := range ev.supporter {
+	for _, v := range ev.supporters {
 		if !v.changedAt.Before(h.EvidenceAt.Add(EvidenceAfter)) {
 			h.Readings++
 			h.EvidenceAt = now

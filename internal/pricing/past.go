@@ -19,10 +19,9 @@ type past struct {
 	reversions []reversion // by slot
 }
 
-// reversion compares a slot with the last and the new response. shared counts the names in all
-// three. changed counts the prices that differ between the slot and the last response. back
+// reversion compares a slot with the last and the new response. changed counts the prices that differ between the slot and the last response. back
 // counts the changed prices that return to the value of the slot in the new response.
-type reversion struct{ changed, back, shared int }
+type reversion struct{ changed, back int }
 
 // choose selects slots by age.
 func choose(slots []slot, now time.Time) past {
@@ -157,15 +156,12 @@ func skipTo(points []Point, key uint64) []Point {
 // add counts one name. then is its price in the slot, last in the last response and now in
 // the new response.
 func (t *reversion) add(then, last, now money.Micro) {
-	if then == 0 {
+	if then == 0 || then == last {
 		return
 	}
-	t.shared++
-	if then != last {
-		t.changed++
-		if now == then {
-			t.back++
-		}
+	t.changed++
+	if now == then {
+		t.back++
 	}
 }
 

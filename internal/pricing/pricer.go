@@ -124,7 +124,7 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 		h = halfWidth(used, into.Estimated, usual, p.set.Kappa)
 	}
 	into.UsedMarkets = len(used)
-	p.decide(it, used, h)
+	p.applyGuard(it, used, h)
 }
 
 // checkQuotes applies steps 1 to 4 to all quotes.
@@ -185,7 +185,7 @@ func (p *Pricer) consensus(it *item, last Log) (choice, bool) {
 		q.Levelled = levelled(q.Price, q.Level)
 		it.levelled = append(it.levelled, newLevelledQuote(i, q.Levelled, m))
 	}
-	c := decide(it.levelled, last)
+	c := decideGroup(it.levelled, last)
 	it.out.Consensus = c.price
 	return c, true
 }
@@ -236,8 +236,8 @@ func intervalAround(price, width money.Micro) Interval {
 	return Interval{Low: low, High: high}
 }
 
-// decide applies the guard to the estimate and sets the status (steps 10 and 11).
-func (p *Pricer) decide(it *item, used []levelledQuote, h Log) {
+// applyGuard applies the guard to the estimate and sets the status (steps 10 and 11).
+func (p *Pricer) applyGuard(it *item, used []levelledQuote, h Log) {
 	now, into := it.now, it.out
 	wide, apart := it.support(used)
 	moves, refs := p.set.Moves, it.refs
@@ -256,7 +256,7 @@ func (p *Pricer) decide(it *item, used []levelledQuote, h Log) {
 	if accepted && into.Move.Decision != HeldBack {
 		state.ReleasedAt, state.SuspectUntil = now, now.Add(suspectFor)
 	}
-	lone := pending(now, state.SingleMarketUntil, suspectForLong) && len(it.evidence.supporter) < 2
+	lone := pending(now, state.SingleMarketUntil, suspectForLong) && len(it.evidence.supporters) < 2
 	switch {
 	case !into.Majority:
 		into.Status = Disputed
@@ -276,7 +276,7 @@ func (p *Pricer) decide(it *item, used []levelledQuote, h Log) {
 func (it *item) support(used []levelledQuote) (wide, apart bool) {
 	price := it.out.Estimated
 	ev := &it.evidence
-	ev.price, ev.majority, ev.supporter = price, it.out.Majority, ev.supporter[:0]
+	ev.price, ev.majority, ev.supporters = price, it.out.Majority, ev.supporters[:0]
 	for _, v := range used {
 		q, m := &it.quotes[v.at], it.markets[v.at]
 		wide, apart = wide || pending(it.now, m.MarketMovedUntil, suspectFor), apart || q.Apart
@@ -288,7 +288,7 @@ func (it *item) support(used []levelledQuote) (wide, apart bool) {
 			if changed.IsZero() {
 				changed = m.ChangedAt
 			}
-			ev.supporter = append(ev.supporter, support{q.Moved, changed})
+			ev.supporters = append(ev.supporters, support{q.Moved, changed})
 		}
 	}
 	return wide, apart

@@ -24,7 +24,7 @@ const (
 	FirstLevel      Anomaly = "firstLevel"      // a first response has a very different level than the others
 	FirstDispersion Anomaly = "firstDispersion" // a first response ranks names by price differently than the others
 	Wears           Anomaly = "wears"           // a first response without other markets has implausible prices of wears
-	Contradicted    Anomaly = "contested"       // a first response contradicts an equal number of markets
+	Contested       Anomaly = "contested"       // a first response contradicts an equal number of markets
 )
 
 // Refusal is the refusal of a response, with the figures and the limits. Shares, factors
@@ -37,7 +37,7 @@ type Refusal struct {
 	Low     money.Micro // lower limit of Value; 0: none
 	High    money.Micro // upper limit of Value; 0: none
 	At      time.Time   // time of the older response, for Drift and OlderResponse
-	Rival   int64       // market that contradicts the response, for Contradicted
+	Rival   int64       // market that contradicts the response, for Contested
 }
 
 // String explains the refusal to an operator in one sentence.
@@ -66,7 +66,7 @@ func (r *Refusal) Text(rival string) string {
 		return fmt.Sprintf("first response: %s of %d names are more than 3x away from the other markets after levelling; the limit is %s", percent(r.Value), r.Names, percent(r.High))
 	case Wears:
 		return fmt.Sprintf("first response without another market: neighboring wears of one skin differ by %s (median logarithm of %d pairs); the limits are %s and %s", r.Value, r.Names, r.Low, r.High)
-	case Contradicted:
+	case Contested:
 		return fmt.Sprintf("first response: %s contradicts it, and neither has a majority of the markets: accept the correct one", rival)
 	default:
 		return string(r.Anomaly)
@@ -169,6 +169,6 @@ func (s *ValidationState) code(r *record) {
 func anomalies() []Anomaly {
 	return []Anomaly{
 		"", FewNames, OneValue, Ratio, Drift, Dispersion, OlderResponse, LevelChange,
-		FirstLevel, FirstDispersion, Wears, Contradicted,
+		FirstLevel, FirstDispersion, Wears, Contested,
 	}
 }

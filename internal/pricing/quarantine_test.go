@@ -94,7 +94,7 @@ func TestRound_RefusesEachAnomaly(t *testing.T) {
 		{"first response in another currency", 3, true, times(7.1), FirstLevel},
 		{"first response with shuffled names", 3, true, shuffle, FirstDispersion},
 		{"first response of the only market, with shuffled names", 1, true, shuffle, Wears},
-		{"two first responses in different currencies", 2, true, times(7.1), Contradicted},
+		{"two first responses in different currencies", 2, true, times(7.1), Contested},
 	} {
 		f := newSimulation(rand.New(rand.NewPCG(5, 1)), tt.markets, 1500)
 		if !tt.first {
@@ -115,7 +115,7 @@ func TestRound_RefusesEachAnomaly(t *testing.T) {
 			t.Errorf("%s: got the text %q, want an explanation of 30 bytes or more", tt.name, text)
 		}
 		for _, other := range res.Markets[1:] {
-			if other.Refusal != nil && tt.want != Contradicted {
+			if other.Refusal != nil && tt.want != Contested {
 				t.Errorf("%s: market %d: got the refusal %v, want nil", tt.name, other.ID, other.Refusal)
 			}
 		}

@@ -304,7 +304,7 @@ func (s *sample) learnKappa(set *Set) {
 			if len(rest) == 0 {
 				continue
 			}
-			c := decide(rest, 0)
+			c := decideGroup(rest, 0)
 			h := halfWidth(rest[c.from:c.to], c.price, set.median(c.price), money.Scale)
 			e := int64(abs(all[out].log - Ln(c.price)))
 			widths = append(widths, Log(min(e<<16/max(1, int64(h)), 1<<30)))

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
@@ -99,91 +98,4 @@ type Refusal struct {
 	Quota    Period        // the exhausted quota; empty: none
 	ResetsAt time.Time     // when the quota renews
 	Err      error         // set when the allowance is unavailable
-}
-
-const (
-	// retryUnavailable is the wait before a retry after an Allowance error.
-	retryUnavailable = 5 * time.Second
-	// storeTimeout is the timeout for storing a wait, a quota or a health state.
-	storeTimeout = 5 * time.Second
-)
-
-// spend counts a request against the limit of this process and then against the shared
-// allowance. The local check comes first because it is cheap and independent of the wall
-// clock.
-func (c *Client) spend(ctx context.Context) Refusal {
-	now := c.clock()
-	if wait := c.limit.take(now); wait > 0 {
-		return Refusal{Kind: KindBudget, Wait: wait}
-	}
-	if wait := c.reported.take(now); wait > 0 {
-		c.limit.untake(now)
-		return Refusal{Kind: KindBudget, Wait: wait, Quota: c.o.Headers.Period(), ResetsAt: c.o.Now().Add(wait)}
-	}
-	if c.o.Allowance == nil {
-		return Refusal{}
-	}
-	r, err := c.o.Allowance.Take(ctx)
-	if err != nil {
-		r = Refusal{Kind: KindBudget, Wait: retryUnavailable, Err: err}
-		if ctx.Err() == nil {
-			c.o.Logger.Error("rate-limit state unavailable; request not sent", "provider", c.o.Provider, "error", err)
-		}
-	}
-	if r.Wait == 0 {
-		return Refusal{}
-	}
-	c.limit.untake(now)
-	c.reported.untake(c.clock())
-	if r.Kind == KindRateLimited {
-		c.retryWait.extend(c.clock(), RetryAfter{Wait: r.Wait})
-	}
-	return r
-}
-
-// storeDemand stores the wait that a response demands. It reports whether the response demands
-// one. It runs before the body is read, because reading takes time and the process may crash
-// meanwhile.
-func (c *Client) storeDemand(ctx context.Context, h *hop, resp *http.Response) bool {
-	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < http.StatusInternalServerError {
-		return false
-	}
-	wait, found := parseRetryAfter(resp.Header, c.o.Now())
-	if !found || wait == 0 {
-		return false
-	}
-	if r, ok := rateOf(resp.Header, c.o.Headers, c.o.Limit, c.o.Now()); ok && !h.otherHost && r.Left == 0 && r.Reset >= wait {
-		return false // storeRateHeaders stores the longer wait until the quota resets
-	}
-	if c.o.Classify == nil { // with Classify, the body may show that a quota is exhausted
-		c.pauseAll(ctx, RetryAfter{Wait: wait})
-	} else {
-		c.storeWait(ctx, RetryAfter{Wait: wait})
-	}
-	return true
-}
-
-// pauseAll stops the requests of all processes for a while. It returns the remaining wait.
-func (c *Client) pauseAll(ctx context.Context, r RetryAfter) time.Duration {
-	wait := c.retryWait.extend(c.clock(), r)
-	if shared := c.storeWait(ctx, r); shared > 0 {
-		return c.retryWait.extend(c.clock(), RetryAfter{Wait: shared})
-	}
-	return wait
-}
-
-// storeWait stores a wait for all processes and returns the remaining wait. It returns 0 if
-// storing fails.
-func (c *Client) storeWait(ctx context.Context, r RetryAfter) time.Duration {
-	if c.o.Allowance == nil {
-		return 0
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	shared, err := c.o.Allowance.StoreRetryAfter(ctx, r)
-	if err != nil {
-		c.o.Logger.Error("retry-after not stored; other processes may send requests too early", "provider", c.o.Provider, "error", err)
-		return 0
-	}
-	return shared
 }

@@ -9,13 +9,14 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // maxDetail bounds the detail of an error, in bytes.
 const maxDetail = 300
 
-// retried reports whether a failure of this kind may be temporary.
-func retried(k Kind) bool {
+// retryable reports whether a failure of this kind may be temporary.
+func retryable(k Kind) bool {
 	switch k {
 	case KindConnect, KindTimeout, KindCut, KindServer, KindRateLimited:
 		return true
@@ -57,6 +58,27 @@ func (c *classifier) ended(cause error) *Error {
 		return &Error{Provider: c.o.Provider, Kind: KindTimeout, Detail: "the caller's deadline has passed", Err: cause}
 	}
 	return &Error{Provider: c.o.Provider, Kind: KindCancelled, Err: cause}
+}
+
+// deferred returns the error for a request that is not sent.
+func (c *classifier) deferred(ctx context.Context, r Refusal) *Error {
+	if ctx.Err() != nil {
+		return c.ended(ctx.Err())
+	}
+	e := &Error{Provider: c.o.Provider, Kind: r.Kind, RetryAfter: r.Wait, Err: r.Err}
+	switch {
+	case r.Err != nil:
+		e.Detail = "not sent: rate-limit state unavailable"
+	case r.Quota != "":
+		e.Detail = "not sent: the quota for the " + string(r.Quota) + " is used up until " + r.ResetsAt.UTC().Format(time.RFC3339)
+	case r.Kind == KindBreaker:
+		e.Detail = "not sent: circuit breaker open after repeated failures"
+	case r.Kind == KindBudget:
+		e.Detail = "not sent: the rate limit allows no request before the deadline"
+	default:
+		e.Detail = "not sent: the provider demanded a wait (Retry-After)"
+	}
+	return e
 }
 
 // sendError returns the error for a request without a response.

@@ -16,14 +16,10 @@ const maxHeader = 64 << 10
 // breaker when the host keeps failing. It blocks addresses in the operator's own network. Its
 // methods may be called concurrently.
 type Client struct {
-	classifier
-	start     time.Time // origin of the monotonic clock
+	hostBudget
 	transport http.RoundTripper
-	limit     *window
-	reported  reportedQuota
-	retryWait retryWait
 	breaker   breaker
-	health    health
+	health    storedHealth
 	record    record
 	jitter    func(limit time.Duration) time.Duration // returns a random duration from 0 to limit
 }
@@ -32,10 +28,8 @@ type Client struct {
 func NewClient(o Options) *Client {
 	o = o.withDefaults()
 	return &Client{
-		classifier: classifier{o, newMasker(o.Secrets)},
-		start:      time.Now(),
+		hostBudget: hostBudget{classifier: classifier{o, newMasker(o.Secrets)}, start: time.Now(), limit: newWindow(o.Limit)},
 		transport:  newTransport(NewDialer(o.AllowHosts)),
-		limit:      newWindow(o.Limit),
 		breaker:    breaker{base: o.Pause},
 		record:     record{statuses: make(map[int]int64), samples: samples{}},
 		jitter:     func(limit time.Duration) time.Duration { return rand.N(limit + 1) },
@@ -123,6 +117,3 @@ func (c *Client) BlockedUntil() time.Time {
 	}
 	return c.o.Now().Add(remaining)
 }
-
-// clock reads the monotonic clock. All waits use it, because the wall clock may jump.
-func (c *Client) clock() time.Duration { return time.Since(c.start) }

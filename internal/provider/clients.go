@@ -55,7 +55,7 @@ func (s *ClientState) add(o ClientState) {
 	if o.Breaker.rank() < s.Breaker.rank() || (o.Breaker == s.Breaker && o.BreakerUntil.Before(s.BreakerUntil)) {
 		s.Breaker, s.BreakerUntil = o.Breaker, o.BreakerUntil
 	}
-	if o.Budget.leaves() > s.Budget.leaves() {
+	if o.Budget.remaining() > s.Budget.remaining() {
 		s.Budget = o.Budget
 	}
 }
@@ -65,9 +65,9 @@ func (b BreakerState) rank() int {
 	return slices.Index([]BreakerState{BreakerClosed, BreakerHalfOpen, BreakerOpen}, b)
 }
 
-// leaves returns how many requests a budget still allows. It considers the limit, the quotas
+// remaining returns how many requests a budget still allows. It considers the limit, the quotas
 // and the reported quota. Without any of them it returns the largest number.
-func (b Budget) leaves() int64 {
+func (b Budget) remaining() int64 {
 	left := int64(math.MaxInt64)
 	if !b.Limit.None() {
 		left = int64(b.Left)

@@ -61,11 +61,11 @@ type File struct {
 // Host is one API host of a provider. Each host has a separate Client and host queue, so a
 // slow or failing host does not delay the others. A Batch or Single provider has one host.
 type Host struct {
-	Key     string  // unique within the provider and stable across restarts; may be "" for a single host
-	Limit   Limit   // rate limit
-	Others  int     // requests per period beyond Limit, reserved for other users of the same budget
-	Quota   Quota   // requests per day and month
-	Headers Headers // budget that the rate-limit headers describe
+	Key      string  // unique within the provider and stable across restarts; may be "" for a single host
+	Limit    Limit   // rate limit
+	Reserved int     // requests per period beyond Limit, reserved for other users of the same budget
+	Quota    Quota   // requests per day and month
+	Headers  Headers // budget that the rate-limit headers describe
 }
 
 // HostAt returns the host with the given key. For an unlisted key it returns a host without a

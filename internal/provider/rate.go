@@ -149,10 +149,10 @@ func rateReset(h http.Header, key string, about Headers, limit Limit, wall time.
 
 // storeRateHeaders stores the quota that a response reports, for all processes. It runs before
 // the body is read, because reading takes time.
-func (c *Client) storeRateHeaders(ctx context.Context, h http.Header) (Rate, bool) {
-	r, ok := rateOf(h, c.o.Headers, c.o.Limit, c.o.Now())
+func (b *hostBudget) storeRateHeaders(ctx context.Context, h http.Header) (Rate, bool) {
+	r, ok := rateOf(h, b.o.Headers, b.o.Limit, b.o.Now())
 	if ok {
-		c.storeReported(ctx, r)
+		b.storeReported(ctx, r)
 	}
 	return r, ok
 }
@@ -160,33 +160,33 @@ func (c *Client) storeRateHeaders(ctx context.Context, h http.Header) (Rate, boo
 // quotaUsedUp stores for all processes that the reported quota is exhausted. It returns the
 // time until the quota resets. It prefers the reported reset, then the retry-after of the
 // response, then the end of the period.
-func (c *Client) quotaUsedUp(ctx context.Context, r Rate, wait time.Duration) time.Duration {
+func (b *hostBudget) quotaUsedUp(ctx context.Context, r Rate, wait time.Duration) time.Duration {
 	// storeRateHeaders has stored this quota already.
 	if r.Reset > 0 && r.Left == 0 {
 		return r.Reset
 	}
 	if wait == 0 {
-		now := c.o.Now()
-		_, end := c.o.Headers.Period().Bounds(now)
+		now := b.o.Now()
+		_, end := b.o.Headers.Period().Bounds(now)
 		wait = end.Sub(now)
 	}
-	c.storeReported(ctx, Rate{Reset: wait})
+	b.storeReported(ctx, Rate{Reset: wait})
 	return wait
 }
 
 // storeReported stores a reported quota in the shared allowance, where an operator can reset
 // it. If storing fails, this process enforces the quota.
-func (c *Client) storeReported(ctx context.Context, r Rate) {
+func (b *hostBudget) storeReported(ctx context.Context, r Rate) {
 	shared := false
-	if c.o.Allowance != nil {
+	if b.o.Allowance != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
-		err := c.o.Allowance.StoreReported(ctx, r)
+		err := b.o.Allowance.StoreReported(ctx, r)
 		if shared = err == nil; !shared {
-			c.o.Logger.Warn("reported quota not stored", "provider", c.o.Provider, "error", err)
+			b.o.Logger.Warn("reported quota not stored", "provider", b.o.Provider, "error", err)
 		}
 	}
-	c.reported.update(c.clock(), r, shared)
+	b.reported.update(b.clock(), r, shared)
 }
 
 // reportedQuota is the quota that responses to this process reported. All times are readings

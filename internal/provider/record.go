@@ -76,7 +76,7 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 // Snapshot returns the recorded state. It sends no request.
 func (c *Client) Snapshot() ClientState {
 	now, wall := c.clock(), c.o.Now()
-	s := ClientState{BlockedUntil: c.BlockedUntil(), Budget: c.budget(now, wall)}
+	s := ClientState{BlockedUntil: c.BlockedUntil(), Budget: c.usage(now, wall)}
 	var pause time.Duration
 	if s.Breaker, pause = c.breaker.state(now); pause > 0 {
 		s.BreakerUntil = wall.Add(pause)
@@ -91,17 +91,6 @@ func (c *Client) Snapshot() ClientState {
 	s.Latency = percentiles(slices.Clone(r.latencies))
 	s.LastSuccess, s.LastError, s.LastErrorAt = r.lastSuccess, r.lastError, r.lastErrorAt
 	return s
-}
-
-func (c *Client) budget(now time.Duration, wall time.Time) Budget {
-	b := Budget{Limit: c.o.Limit, Reported: c.reported.state(now, wall, c.o.Headers)}
-	used, reset := c.limit.state(now)
-	if used == 0 {
-		b.Left = b.Limit.Requests
-		return b
-	}
-	b.Used, b.Left, b.ResetsAt = used, b.Limit.Requests-used, wall.Add(reset)
-	return b
 }
 
 // percentiles sorts d and returns percentiles by the nearest-rank method.

@@ -16,11 +16,11 @@ func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func
 	for n := 1; ; n++ {
 		probe, err := c.admit(ctx, deadline)
 		if err != nil {
-			return c.lastOr(ctx, last, err)
+			return c.lastErrorOr(ctx, last, err)
 		}
 		last = attempt(n, probe)
 		var e *Error
-		if last == nil || !errors.As(last, &e) || !retried(e.Kind) {
+		if last == nil || !errors.As(last, &e) || !retryable(e.Kind) {
 			return last
 		}
 		if ctx.Err() != nil {
@@ -49,9 +49,9 @@ func backoff(first time.Duration, n int) time.Duration {
 	return min(first, maxBackoff)
 }
 
-// lastOr returns the error of the last attempt. It returns the refusal of the next attempt if
+// lastErrorOr returns the error of the last attempt. It returns the refusal of the next attempt if
 // there was no attempt or the caller cancelled the request.
-func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
+func (c *Client) lastErrorOr(ctx context.Context, last error, refused *Error) error {
 	if last == nil || ctx.Err() != nil {
 		return refused
 	}
@@ -109,27 +109,6 @@ func (c *Client) waitFor(ctx context.Context, deadline time.Duration, r Refusal)
 // beyondPatience reports whether a retry-after is too long to wait for.
 func (c *Client) beyondPatience(remaining time.Duration) bool {
 	return c.o.Patience > 0 && remaining >= c.o.Patience
-}
-
-// deferred returns the error for a request that is not sent.
-func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
-	if ctx.Err() != nil {
-		return c.ended(ctx.Err())
-	}
-	e := &Error{Provider: c.o.Provider, Kind: r.Kind, RetryAfter: r.Wait, Err: r.Err}
-	switch {
-	case r.Err != nil:
-		e.Detail = "not sent: rate-limit state unavailable"
-	case r.Quota != "":
-		e.Detail = "not sent: the quota for the " + string(r.Quota) + " is used up until " + r.ResetsAt.UTC().Format(time.RFC3339)
-	case r.Kind == KindBreaker:
-		e.Detail = "not sent: circuit breaker open after repeated failures"
-	case r.Kind == KindBudget:
-		e.Detail = "not sent: the rate limit allows no request before the deadline"
-	default:
-		e.Detail = "not sent: the provider demanded a wait (Retry-After)"
-	}
-	return e
 }
 
 // report passes the outcome of an attempt to the breaker and the log, and shares it with other

@@ -93,9 +93,9 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 	}
 }
 
-// callerOr returns the error of an ended call if the caller cancelled it, and err otherwise. A
+// preferCallerError returns the error of an ended call if the caller cancelled it, and err otherwise. A
 // connection that the caller aborted is not a failure of the provider.
-func (c *classifier) callerOr(caller context.Context, err error) error {
+func (c *classifier) preferCallerError(caller context.Context, err error) error {
 	if caller.Err() == nil || err == nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 		Host: c.masker.mask(h.url.Host), Path: c.masker.path(h.url), TLS: h.url.Scheme == "https",
 	}
 	if ctx.Err() != nil {
-		return "", c.callerOr(caller, c.sendError(ctx.Err())) // not sent, so not counted or recorded
+		return "", c.preferCallerError(caller, c.sendError(ctx.Err())) // not sent, so not counted or recorded
 	}
 	if err := h.meter.Request(ctx); err != nil {
 		return "", &Error{Provider: c.o.Provider, Kind: KindCancelled, Detail: "not sent: the request could not be stored", Err: err}
 	}
 	begun := c.clock()
 	defer func() {
-		err = c.callerOr(caller, err)
+		err = c.preferCallerError(caller, err)
 		sent.Duration, sent.Bytes = c.clock()-begun, w.bytes
 		c.note(ctx, sent, err)
 	}()
@@ -140,7 +140,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	sent.Status = resp.StatusCode
 	sent.Date, _ = http.ParseTime(resp.Header.Get("Date")) // zero if missing
 	w.src = resp.Body
-	waitStored := c.storeDemand(ctx, h, resp)
+	waitStored := c.storeRetryAfter(ctx, h, resp)
 	var rate Rate
 	if !h.otherHost {
 		rate, _ = c.storeRateHeaders(ctx, resp.Header)

@@ -10,8 +10,8 @@ import (
 // process may have stored that the host is down and then stopped.
 const confirmEvery = time.Minute
 
-// health is the state that this process last stored for all processes.
-type health struct {
+// storedHealth is the state that this process last stored for all processes.
+type storedHealth struct {
 	mu     sync.Mutex
 	down   bool
 	stored bool          // false until the first state is stored

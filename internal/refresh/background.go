@@ -68,7 +68,7 @@ func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, pl
 // deferredNames returns a unit that counts the deferred names of a game in a job.
 func deferredNames(job *Job, d provider.Description, app int32, batches, names int) FetchUnit {
 	return FetchUnit{
-		JobID: job.ID, Provider: d.Name, AppID: app, BatchTo: batches - 1, State: UnitDeferred, Later: names,
+		JobID: job.ID, Provider: d.Name, AppID: app, BatchTo: batches - 1, State: UnitDeferred, DeferredNames: names,
 		ErrorKind: string(provider.KindBudget), Error: d.Name + ": deferred because its budget is spent",
 	}
 }
@@ -114,7 +114,7 @@ func pauseFor(failure error) time.Duration {
 // endBackground stores the result of a request for a name in the background. keepRank is set
 // if the provider failed or this process stops. The name then keeps its rank. If only the name
 // failed, the next plan decides whether to request it again, and the stored quotes remain.
-func (f *fetcher) endBackground(tx *db.Tx, unit *FetchUnit, r *response, keepRank bool) error {
+func (f *fetcher) endBackground(tx *db.Tx, unit *FetchUnit, r *quoteSink, keepRank bool) error {
 	ended, err := endName(tx, *unit, keepRank, r.fetches())
 	switch {
 	case err != nil || !ended:
@@ -138,7 +138,7 @@ type quoteKey struct {
 // without a quote of the item gets an empty quote, which means that the market does not list
 // the item. The stored quote remains if the market may still list the item: the response has
 // no quote of the name at all, it lacks the market, or the market's row was rejected.
-func (f *fetcher) mergeQuotes(unit *FetchUnit, r *response, items []NamedItem, now time.Time) error {
+func (f *fetcher) mergeQuotes(unit *FetchUnit, r *quoteSink, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]MarketSnapshot{}, map[string]bool{}
 	rejected := map[quoteKey]bool{} // keys without a phase
 	u := newDecoder()

@@ -204,7 +204,7 @@ func namedItems(t *db.Tx, app int32, names []string) ([]NamedItem, error) {
 		}
 		return err
 	}, `SELECT i.id, i.name, i.phase, i.rev, coalesce(q.quotes, '') FROM item i LEFT JOIN item_quotes q ON q.item_id = i.id
-		WHERE i.app_id = $1 AND i.name IN `+t.Dialect.Texts(2)+` ORDER BY i.id`, app, t.Dialect.PackTexts(names))
+		WHERE i.app_id = $1 AND i.name IN `+t.Dialect.Texts(2)+` ORDER BY i.id`, app, t.Dialect.EncodeTexts(names))
 }
 
 // writeNamedQuotes writes the quotes of items. If one of the items has been estimated since
@@ -219,17 +219,17 @@ func writeNamedQuotes(t *db.Tx, items []NamedItem) error {
 		return err
 	}
 	revs, err := db.Collect(t.Context(), t, func(r *sql.Rows, rev *int64) error { return r.Scan(rev) },
-		`SELECT rev FROM item WHERE id `+t.Dialect.OneOf(1)+` ORDER BY id`+t.Dialect.Lock(), t.Dialect.PackIDs(ids))
+		`SELECT rev FROM item WHERE id `+t.Dialect.OneOf(1)+` ORDER BY id`+t.Dialect.Lock(), t.Dialect.EncodeIDs(ids))
 	if err != nil {
 		return err
 	}
 	if !slices.EqualFunc(items, revs, func(i NamedItem, rev int64) bool { return i.Rev == rev }) {
 		return db.ErrRunAgain
 	}
-	if _, err := t.Exec(`UPDATE item SET rev = rev + 1 WHERE id `+t.Dialect.OneOf(1), t.Dialect.PackIDs(ids)); err != nil {
+	if _, err := t.Exec(`UPDATE item SET rev = rev + 1 WHERE id `+t.Dialect.OneOf(1), t.Dialect.EncodeIDs(ids)); err != nil {
 		return err
 	}
 	_, err = t.Exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id `+t.Dialect.OneOf(1),
-		t.Dialect.PackIDs(ids), db.Micros(t.Now().Add(missingDelay)))
+		t.Dialect.EncodeIDs(ids), db.Micros(t.Now().Add(missingDelay)))
 	return err
 }

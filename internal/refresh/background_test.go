@@ -254,9 +254,9 @@ func TestPlan_BatchProviderPlansByPriorityWithinBudget(t *testing.T) {
 	}
 	equal(t, "calls in the forecast", f.Providers[1].Requests, 2)
 	equal(t, "deferred calls in the forecast", f.Providers[1].Deferred, 4)
-	use, err := view.Use(t.Context(), w.store, []int64{j.ID})
+	use, err := view.RequestCounts(t.Context(), w.store, []int64{j.ID})
 	must(t, err)
-	equal(t, "names left for later", use[1].Later, 40)
+	equal(t, "names left for later", use[1].DeferredNames, 40)
 	equal(t, "updated", j.Counts.Updated, 60)
 	equal(t, "the last error", j.LastError, "")
 	times := map[string]int{}
@@ -294,7 +294,7 @@ func TestBackground_CountsRequestsAndQuotesByProvider(t *testing.T) {
 	steam := slow("steam", list[5:], "s1", "s2")
 	w := priced(t, list, steam)
 	j := w.runFirst(false)
-	got, err := view.Yield(t.Context(), w.store, []int64{j.ID})
+	got, err := view.QuoteCounts(t.Context(), w.store, []int64{j.ID})
 	must(t, err)
 	want := []view.MarketYield{
 		{JobID: j.ID, Provider: "beta", Market: "b1", Quotes: 30},

@@ -85,7 +85,7 @@ func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 }
 
 // rowsByID returns the rows of a table for some ids, which are in order. The batch of a bulk job
-// has nearly all items of a range of ids. PostgreSQL reads such a range in a fifth of the time
+// has nearly all items of a range of ids. PostgreSQL reads such a range in half of the time
 // that it takes to look up each id. If the range has many more rows, the ids are looked up.
 func rowsByID[T any](ctx context.Context, s *db.DB, b Batch, ids []int64, scan func(*sql.Rows, *T) (int64, error), query, key string) ([]T, error) {
 	out := make([]T, 0, len(ids))
@@ -109,6 +109,6 @@ func rowsByID[T any](ctx context.Context, s *db.DB, b Batch, ids []int64, scan f
 		}
 	}
 	out, rest = out[:0], ids
-	_, err := db.CollectByIndex(ctx, s, row, query+key+` `+s.Dialect.OneOf(1)+` ORDER BY `+key, s.Dialect.PackIDs(ids))
+	_, err := db.CollectByIndex(ctx, s, row, query+key+` `+s.Dialect.OneOf(1)+` ORDER BY `+key, s.Dialect.EncodeIDs(ids))
 	return out, err
 }

@@ -328,8 +328,8 @@ func (s *batchEstimator) respondedAt(i int, market int64) (at time.Time, ok bool
 }
 
 // stateWithoutEvidence returns the state of an item for which this job has no evidence. The
-// result reason is set for ItemSkipped, and why is the error for ItemFailed.
-func (s *batchEstimator) stateWithoutEvidence(i int) (state, reason, why string) {
+// result reason is set for ItemSkipped, and errText is the error for ItemFailed.
+func (s *batchEstimator) stateWithoutEvidence(i int) (state, reason, errText string) {
 	o := &s.requests[i]
 	errs := o.errs
 	for k := range s.items[i].Quotes { // errors of markets that quoted the item before

@@ -150,7 +150,7 @@ func writeFailures(t *db.Tx, items []EstimatedItem) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := t.Exec(`UPDATE item SET failures = failures + 1 WHERE id `+t.Dialect.OneOf(1), t.Dialect.PackIDs(ids))
+	_, err := t.Exec(`UPDATE item SET failures = failures + 1 WHERE id `+t.Dialect.OneOf(1), t.Dialect.EncodeIDs(ids))
 	return err
 }
 
@@ -215,7 +215,7 @@ func dropPointsAhead(t *db.Tx, items []int64) error {
 	if len(items) == 0 {
 		return nil
 	}
-	_, err := t.Exec(`DELETE FROM price_point WHERE item_id `+t.Dialect.OneOf(1)+` AND at >= $2`, t.Dialect.PackIDs(items), db.Micros(t.Now()))
+	_, err := t.Exec(`DELETE FROM price_point WHERE item_id `+t.Dialect.OneOf(1)+` AND at >= $2`, t.Dialect.EncodeIDs(items), db.Micros(t.Now()))
 	return err
 }
 
@@ -236,7 +236,7 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 	}
 	ids := t.Dialect.OneOf(1)
 	if len(priced) > 0 {
-		if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id `+ids, t.Dialect.PackIDs(priced)); err != nil {
+		if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id `+ids, t.Dialect.EncodeIDs(priced)); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 			UPDATE missing_price SET job_id = 0, attempts = attempts + 1, soonest_at = CAST($3 AS BIGINT) + CAST($4 AS BIGINT),
 				due_at = $3 + CASE WHEN attempts >= $6 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
 			WHERE item_id `+ids+` AND job_id = $2`,
-			t.Dialect.PackIDs(unquoted), b.JobID, db.Micros(now), retry.Microseconds(), MaxMissingRetry.Microseconds(), maxMissingDoublings); err != nil {
+			t.Dialect.EncodeIDs(unquoted), b.JobID, db.Micros(now), retry.Microseconds(), MaxMissingRetry.Microseconds(), maxMissingDoublings); err != nil {
 			return err
 		}
 	}
@@ -260,7 +260,7 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 		UPDATE missing_price SET job_id = 0, soonest_at = CAST($3 AS BIGINT), due_at = CASE WHEN EXISTS (
 			SELECT 1 FROM market_snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
 		WHERE item_id `+ids+` AND job_id = $2`,
-		t.Dialect.PackIDs(rest), b.JobID, db.Micros(now.Add(retry)), db.Micros(now.Add(missingDelay)))
+		t.Dialect.EncodeIDs(rest), b.JobID, db.Micros(now.Add(retry)), db.Micros(now.Add(missingDelay)))
 	return err
 }
 

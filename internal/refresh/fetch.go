@@ -82,7 +82,7 @@ func (f *fetcher) mayUnblockBatch(ctx context.Context, u *FetchUnit) bool {
 // endWrite returns the write that stores the result of a request. It releases the unit if it
 // is to be retried or the process stops. Otherwise it ends the unit with its response. With
 // keepRank, a name of the background fetch keeps its rank.
-func (f *fetcher) endWrite(ctx context.Context, unit *FetchUnit, r *response, keepRank bool) func(*db.Tx) error {
+func (f *fetcher) endWrite(ctx context.Context, unit *FetchUnit, r *quoteSink, keepRank bool) func(*db.Tx) error {
 	if unit.Background {
 		return func(tx *db.Tx) error { return f.endBackground(tx, unit, r, keepRank) }
 	}
@@ -113,7 +113,7 @@ func (f *fetcher) endWrite(ctx context.Context, unit *FetchUnit, r *response, ke
 // storeDetached stores a response that arrived after its job had continued without it. If it
 // is a file, the next plan uses it. If it is a response to names, the next estimate uses its
 // quotes.
-func (f *fetcher) storeDetached(tx *db.Tx, unit *FetchUnit, r *response, detachment Detachment) error {
+func (f *fetcher) storeDetached(tx *db.Tx, unit *FetchUnit, r *quoteSink, detachment Detachment) error {
 	if unit.ConcernsProvider() && (unit.State == UnitDone || detachment != DetachedRunning) {
 		if err := noteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {
 			return err
@@ -180,10 +180,10 @@ func (p *process) requestedMarkets(u *FetchUnit) []int64 {
 
 // request sends the requests of a unit and sets its state. The state is UnitDone, UnitFailed,
 // UnitDeferred, or UnitPending if the unit is to be retried later.
-func (f *fetcher) request(ctx context.Context, unit *FetchUnit) (*response, error) {
+func (f *fetcher) request(ctx context.Context, unit *FetchUnit) (*quoteSink, error) {
 	src := f.providers[unit.Provider]
 	d := src.Describe()
-	r := f.newResponse(ctx, d)
+	r := f.newQuoteSink(ctx, d)
 	meter := f.meter(unit, max(d.BatchSize, 1))
 	var err error
 	if unit.Background {
@@ -237,7 +237,7 @@ func (f *fetcher) meter(unit *FetchUnit, size int) *provider.Meter {
 
 // call fetches a unit. If the provider's code panics, call returns an error that is not
 // retried, because the same response would cause a panic again.
-func (f *fetcher) call(ctx context.Context, r *response, src provider.Provider, unit *FetchUnit, meter *provider.Meter) (err error) {
+func (f *fetcher) call(ctx context.Context, r *quoteSink, src provider.Provider, unit *FetchUnit, meter *provider.Meter) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
 			f.log.Error("provider panicked", "provider", unit.Provider, "error", panicked, "stack", panicked.Stack)

@@ -72,9 +72,9 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 		"stated_at bigint, blob_unit bigint, provider text, file text, state text, error_kind text, error text, names bytea"
 )
 
-// dropDetached cancels the pending units that earlier jobs no longer wait for, because the new
+// cancelDetached cancels the pending units that earlier jobs no longer wait for, because the new
 // job requests the same files and names.
-func dropDetached(t *db.Tx) error {
+func cancelDetached(t *db.Tx) error {
 	_, err := t.Exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
 		WHERE detached NOT IN (0, ` + DetachedBackgroundSQL + `) AND state IN ('pending', 'running') AND state = 'pending'`)
 	return err
@@ -94,7 +94,7 @@ func InsertUnits(t *db.Tx, units []FetchUnit) error {
 				return err
 			}
 		}
-		rows.Int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo), int64(max(u.Later, len(u.Names))),
+		rows.Int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo), int64(max(u.DeferredNames, len(u.Names))),
 			db.Micros(u.NotBefore), db.Micros(u.FetchedAt), db.Micros(u.StatedAt), u.ResponseUnitID)
 		rows.Text(u.Provider, u.File, string(u.State), u.ErrorKind, u.Error)
 		rows.Blob(names)
@@ -134,7 +134,7 @@ func ClaimUnit(t *db.Tx, c Claim) (*FetchUnit, error) {
 		claimUnit+t.Dialect.Texts(7)+`)
 	ORDER BY u.detached, j.kind DESC, u.id LIMIT 1`+t.Dialect.SkipLocked("u")+`)
 RETURNING `+unitColumns,
-		c.Provider, c.Owner, db.Micros(t.Now()), Patience.Microseconds(), c.Reserve, c.Files == nil, t.Dialect.PackTexts(c.Files))
+		c.Provider, c.Owner, db.Micros(t.Now()), Patience.Microseconds(), c.Reserve, c.Files == nil, t.Dialect.EncodeTexts(c.Files))
 	if err != nil || len(units) == 0 && !c.Background {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func detachUnits(t *db.Tx, s UnresponsiveHost) (int64, error) {
 		return 0, err
 	}
 	detached, err := db.Collect(t.Context(), t, scanDetached, detachUnitsSQL+t.Dialect.Texts(7)+`)) AND ($6 OR file IN `+t.Dialect.Texts(7)+`) RETURNING file, state`,
-		s.JobID, s.Provider, db.Micros(t.Now().Add(-s.For)), s.Kind, s.Error, s.Files == nil, t.Dialect.PackTexts(s.Files))
+		s.JobID, s.Provider, db.Micros(t.Now().Add(-s.For)), s.Kind, s.Error, s.Files == nil, t.Dialect.EncodeTexts(s.Files))
 	if err != nil || len(detached) == 0 {
 		return 0, err
 	}
@@ -257,7 +257,7 @@ func waitingJobs(ctx context.Context, s *db.DB, provider string, files []string)
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
 		SELECT DISTINCT job_id FROM fetch_unit
 		WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending' AND detached = 0 AND ($2 OR file IN `+s.Dialect.Texts(3)+`)
-		ORDER BY job_id`, provider, files == nil, s.Dialect.PackTexts(files))
+		ORDER BY job_id`, provider, files == nil, s.Dialect.EncodeTexts(files))
 }
 
 // splitUnit inserts further units for the names of an ended unit that had no response.

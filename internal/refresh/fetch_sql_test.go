@@ -128,7 +128,7 @@ func TestReserveRequests_CountsBeforeSending(t *testing.T) {
 		}
 		counted := func(what string, want int64) {
 			f.Helper()
-			uses, err := view.Use(f.Context(), f.DB, []int64{id})
+			uses, err := view.RequestCounts(f.Context(), f.DB, []int64{id})
 			f.Must(err)
 			f.Is(what, uses[0].Requests, want)
 		}

@@ -96,7 +96,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			for _, h := range cost.Hosts {
 				equal(t, "requests to "+h.Host, sent[h.Host], h.Requests)
 			}
-			use, err := view.Use(t.Context(), w.store, []int64{j.ID})
+			use, err := view.RequestCounts(t.Context(), w.store, []int64{j.ID})
 			must(t, err)
 			var files []string
 			deferred, err := view.Deferred(t.Context(), w.store, []int64{j.ID})
@@ -112,7 +112,7 @@ func TestForecast_MatchesTheNextJobByHost(t *testing.T) {
 			}
 			for _, u := range use {
 				if u.Provider == s.d.Name {
-					equal(t, "names left for later", u.Later, c.want.Names)
+					equal(t, "names left for later", u.DeferredNames, c.want.Names)
 				}
 			}
 			equal(t, "updated", fmt.Sprint(j.Counts.Updated, j.Counts.Failed), "60 0")

@@ -117,7 +117,7 @@ func (p *Plan) Write(t *db.Tx, job int64, batches int) error {
 	_, err := t.Exec(`
 		UPDATE missing_price SET job_id = $1 WHERE item_id IN (
 			SELECT m.item_id FROM missing_price m WHERE m.item_id `+t.Dialect.OneOf(2)+`
-			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, job, t.Dialect.PackIDs(p.ids))
+			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, job, t.Dialect.EncodeIDs(p.ids))
 	return err
 }
 

@@ -233,10 +233,10 @@ func TestWork_IsCountedByKindAndState(t *testing.T) {
 		}
 		claims, err := view.Claims(f.Context(), f.DB)
 		f.Must(err)
-		f.Is("claims of the instance", fmt.Sprint(claims), fmt.Sprint([]view.Worker{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Provider: "s", Since: f.Now, Token: u.Token}}))
+		f.Is("claims of the instance", fmt.Sprint(claims), fmt.Sprint([]view.Claim{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Provider: "s", Since: f.Now, Token: u.Token}}))
 		u.State, u.Requests = refresh.UnitDeferred, 3
 		f.Tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, *u, nil, nil); return err })
-		use, err := view.Use(f.Context(), f.DB, []int64{id, 999})
+		use, err := view.RequestCounts(f.Context(), f.DB, []int64{id, 999})
 		f.Must(err)
 		f.Is("requests by provider", fmt.Sprint(use), fmt.Sprint([]view.ProviderUse{{JobID: id, Provider: "s", Requests: 3}}))
 		deferred, err := view.Deferred(f.Context(), f.DB, []int64{id})

@@ -97,12 +97,12 @@ func Instances(ctx context.Context, s *db.DB) ([]Instance, error) {
 
 func instances(ctx context.Context, q db.Querier) ([]Instance, error) {
 	return db.Collect(ctx, q, func(r *sql.Rows, i *Instance) error {
-		var started, beaten int64
+		var started, heartbeatAt int64
 		var endpoints sql.RawBytes
-		if err := r.Scan(&i.Owner, &i.Version, &endpoints, &started, &i.Heartbeat, &beaten, &i.Report, &i.Modules); err != nil {
+		if err := r.Scan(&i.Owner, &i.Version, &endpoints, &started, &i.Heartbeat, &heartbeatAt, &i.Report, &i.Modules); err != nil {
 			return err
 		}
-		i.StartedAt, i.HeartbeatAt = db.Moment(started), db.Moment(beaten)
+		i.StartedAt, i.HeartbeatAt = db.Moment(started), db.Moment(heartbeatAt)
 		var keys []string
 		err := json.Unmarshal(endpoints, &keys)
 		for _, key := range keys {
@@ -145,7 +145,7 @@ func abandonUnits(t *db.Tx) error {
 		 WHERE state IN ('queued', 'running') AND id IN (SELECT job_id FROM fetch_unit WHERE ` + abandoned + list + `)`,
 		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = provider || ': no longer configured' WHERE ` + abandoned + list,
 	} {
-		if _, err := t.Exec(query, t.Dialect.PackTexts(endpointKeys(endpoints))); err != nil {
+		if _, err := t.Exec(query, t.Dialect.EncodeTexts(endpointKeys(endpoints))); err != nil {
 			return err
 		}
 	}

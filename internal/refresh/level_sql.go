@@ -244,6 +244,6 @@ func readPastPrices(ctx context.Context, s *db.DB, items []int64, now time.Time)
 			coalesce((SELECT p.price FROM price_point p WHERE p.item_id = i.id AND p.at <= $3 ORDER BY p.at DESC LIMIT 1), 0),
 			coalesce((SELECT min(p.price) FROM price_point p WHERE p.item_id = i.id AND p.at > $3), 0),
 			coalesce((SELECT max(p.price) FROM price_point p WHERE p.item_id = i.id AND p.at > $3), 0)
-		FROM item i WHERE i.id `+s.Dialect.OneOf(1), s.Dialect.PackIDs(items), db.Micros(day), db.Micros(week))
+		FROM item i WHERE i.id `+s.Dialect.OneOf(1), s.Dialect.EncodeIDs(items), db.Micros(day), db.Micros(week))
 	return out, err
 }

@@ -15,10 +15,10 @@ const maxConsecutiveFailures = 3
 // unit keeps the names of these calls. The other names become units in r.remaining. So no
 // successful call is repeated, and one failing name does not affect the others. fetchNames
 // returns an error if no call succeeded.
-func (r *response) fetchNames(ctx context.Context, f *fetcher, src provider.Provider, unit *FetchUnit, meter *provider.Meter) error {
+func (r *quoteSink) fetchNames(ctx context.Context, f *fetcher, src provider.Provider, unit *FetchUnit, meter *provider.Meter) error {
 	d := src.Describe()
 	size := max(d.BatchSize, 1)
-	whole := &joined{response: r}
+	whole := &joined{quoteSink: r}
 	var responded, failed []string
 	var last error // the last error; a call that was not sent does not replace another error
 	for from, row := 0, 0; from < len(unit.Names); from += size {
@@ -55,7 +55,7 @@ func (r *response) fetchNames(ctx context.Context, f *fetcher, src provider.Prov
 }
 
 // addRemaining adds a unit of names that had no response.
-func (r *response) addRemaining(ctx context.Context, f *fetcher, unit FetchUnit, names []string, err error) {
+func (r *quoteSink) addRemaining(ctx context.Context, f *fetcher, unit FetchUnit, names []string, err error) {
 	unit.Names = names
 	f.classifyFailure(&unit, err)
 	if ctx.Err() != nil {

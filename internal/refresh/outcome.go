@@ -24,8 +24,8 @@ const (
 	GapCancelled = "cancelled"
 )
 
-// OutcomeWith returns the outcome of the job if it lacks the given markets.
-func (j *Job) OutcomeWith(markets []event.MarketGap) JobOutcome {
+// outcomeWithGaps returns the outcome of the job if it lacks the given markets.
+func (j *Job) outcomeWithGaps(markets []event.MarketGap) JobOutcome {
 	switch {
 	case j.State == Failed, j.State == Cancelled && j.Counts.Updated+j.Counts.NoQuote == 0:
 		return JobFailed

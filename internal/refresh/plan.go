@@ -67,12 +67,12 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 
 // providerLimits is what can be requested from the providers now.
 type providerLimits struct {
-	paused map[string]bool
-	calls  map[string]int64 // requests left, by provider; only providers with a budget and without background fetch
+	paused       map[string]bool
+	requestsLeft map[string]int64 // by provider; only providers with a budget and without background fetch
 }
 
 func (p *planner) providerLimits(ctx context.Context) (providerLimits, error) {
-	limits := providerLimits{calls: map[string]int64{}}
+	limits := providerLimits{requestsLeft: map[string]int64{}}
 	var err error
 	if limits.paused, err = pausedProviders(ctx, p.store); err != nil {
 		return limits, err
@@ -86,7 +86,7 @@ func (p *planner) providerLimits(ctx context.Context) (providerLimits, error) {
 		if err != nil {
 			return limits, err
 		}
-		limits.calls[name] = r.left
+		limits.requestsLeft[name] = r.left
 	}
 	return limits, nil
 }
@@ -124,7 +124,7 @@ func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing
 		return err
 	}
 	if job.Kind == Bulk {
-		if err := dropDetached(tx); err != nil {
+		if err := cancelDetached(tx); err != nil {
 			return err
 		}
 	}
@@ -239,7 +239,7 @@ func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned
 		}
 		units = append(units, resumeAfter(own, last)...)
 	}
-	if calls, limited := limits.calls[d.Name]; limited && int64(len(units)) > calls {
+	if calls, limited := limits.requestsLeft[d.Name]; limited && int64(len(units)) > calls {
 		return p.planByPriority(tx, job, d, batches, int(calls))
 	}
 	return units, nil

@@ -71,7 +71,7 @@ func planOf(d db.Dialect, r Rules) (from string, args []any) {
 	case r.RetryOf != 0:
 		return planRetry, append(args, r.RetryOf, r.RetryCause)
 	case r.Items != nil:
-		return planChosen + d.OneOf(5), append(args, d.PackIDs(r.Items))
+		return planChosen + d.OneOf(5), append(args, d.EncodeIDs(r.Items))
 	default:
 		return planScope, append(args, r.ScopeAll)
 	}

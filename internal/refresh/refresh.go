@@ -240,7 +240,7 @@ type Item struct {
 	Quotes       []MarketSnapshot // by market
 }
 
-// MarketSnapshot is the stored quote of a market for an item.
+// MarketSnapshot is the stored quote of one market for an item.
 type MarketSnapshot struct {
 	MarketID    int64
 	Currency    money.Currency

@@ -40,7 +40,7 @@ func readBlobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Bl
 	rows, err := s.Read.QueryContext(ctx, `
 		SELECT unit_id, bucket, data FROM fetch_blob
 		WHERE unit_id `+s.Dialect.OneOf(1)+` AND bucket `+s.Dialect.OneOf(2)+`
-		ORDER BY bucket, unit_id`, s.Dialect.PackIDs(units), s.Dialect.PackIDs(buckets))
+		ORDER BY bucket, unit_id`, s.Dialect.EncodeIDs(units), s.Dialect.EncodeIDs(buckets))
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type FetchUnit struct {
 	Size           int64    // number of names; if they are deferred, how many are still deferred
 	BatchFrom      int      // first and last batch that wait for the unit
 	BatchTo        int
-	Later          int // number of names that the provider's budget deferred
+	DeferredNames  int // number of names that the provider's budget deferred
 	State          UnitState
 	Token          int64
 	Attempts       int64

@@ -45,11 +45,11 @@ type waitKey struct {
 // waiting is the state of a job's wait for a host. The wait begins with the first request
 // after the last successful response. A wait for our own rate limit does not count.
 type waiting struct {
-	calls int           // calls in progress
-	since time.Duration // start of the wait
-	sent  bool          // since is set
-	kind  string        // kind of the last failure
-	error string        // text of the last failure
+	calls   int           // calls in progress
+	since   time.Duration // start of the wait
+	started bool          // since is set
+	kind    string        // kind of the last failure
+	error   string        // text of the last failure
 }
 
 // waits holds the waits of live jobs for which this process sends requests. Times are
@@ -81,8 +81,8 @@ func (w *waits) begin(k waitKey) {
 func (w *waits) sending(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if h := w.entry(k); !h.sent {
-		h.sent, h.since = true, now
+	if h := w.entry(k); !h.started {
+		h.started, h.since = true, now
 	}
 }
 
@@ -91,7 +91,7 @@ func (w *waits) succeeded(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.entry(k)
-	h.sent, h.since, h.kind, h.error = h.calls > 1, now, "", ""
+	h.started, h.since, h.kind, h.error = h.calls > 1, now, "", ""
 }
 
 // end records the end of a call and its error, if any. A request that was not sent because of
@@ -103,11 +103,11 @@ func (w *waits) end(k waitKey, failure error, now time.Duration) {
 	h.calls--
 	if failure != nil {
 		kind := provider.KindOf(failure)
-		if h.kind, h.error = string(kind), failure.Error(); !h.sent && (kind == provider.KindBreaker || kind == provider.KindRateLimited) {
-			h.sent, h.since = true, now
+		if h.kind, h.error = string(kind), failure.Error(); !h.started && (kind == provider.KindBreaker || kind == provider.KindRateLimited) {
+			h.started, h.since = true, now
 		}
 	}
-	if h.calls == 0 && !h.sent {
+	if h.calls == 0 && !h.started {
 		delete(w.hosts, k)
 	}
 }
@@ -117,7 +117,7 @@ func (w *waits) startWait(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.hosts[k] == nil {
-		w.entry(k).sent, w.entry(k).since = true, now
+		w.entry(k).started, w.entry(k).since = true, now
 	}
 }
 
@@ -132,7 +132,7 @@ func (w *waits) unresponsive(now, minimum time.Duration) map[waitKey]waiting {
 	w.checkedAt = now
 	out := map[waitKey]waiting{}
 	for k, h := range w.hosts {
-		if h.sent && now-h.since >= minimum {
+		if h.started && now-h.since >= minimum {
 			out[k] = *h
 		}
 	}
@@ -149,7 +149,7 @@ func (w *waits) remove(k waitKey) {
 }
 
 // callForJob makes a call that a job waits for.
-func (f *fetcher) callForJob(k waitKey, r *response, meter *provider.Meter, call func() error) error {
+func (f *fetcher) callForJob(k waitKey, r *quoteSink, meter *provider.Meter, call func() error) error {
 	meter.OnRequest(func() { f.waits.sending(k, f.elapsed()) })
 	r.succeeded = func() { f.waits.succeeded(k, f.elapsed()) }
 	f.waits.begin(k)

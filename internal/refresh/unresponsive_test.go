@@ -278,7 +278,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 		jobs, err := view.Jobs(t.Context(), w.store, "", 1<<62, 10)
 		must(t, err)
 		for _, j := range jobs {
-			uses, err := view.Use(t.Context(), w.store, []int64{j.ID})
+			uses, err := view.RequestCounts(t.Context(), w.store, []int64{j.ID})
 			must(t, err)
 			var n int64
 			for _, u := range uses {

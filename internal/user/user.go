@@ -26,15 +26,15 @@ type User struct {
 	KeepLeaderboard bool
 }
 
-// Held is a user row that a transaction has locked.
-type Held struct {
+// Locked is a user row that a transaction has locked.
+type Locked struct {
 	Key     int64  // 0 if the id was never used
 	SteamID string // may be empty
 	Deleted bool
 }
 
 // Known reports whether the user exists and is not deleted.
-func (h Held) Known() bool { return h.Key != 0 && !h.Deleted }
+func (h Locked) Known() bool { return h.Key != 0 && !h.Deleted }
 
 // Reserved reports whether an id belongs to one of the ledger's own accounts.
 func Reserved(id string) bool { return strings.HasPrefix(id, House) }

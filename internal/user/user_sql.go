@@ -15,20 +15,20 @@ import (
 // users contain its key, and the seals of trades contain its id. Lookups by id treat a
 // deleted user as unknown. If the same id is created again, it gets the same key.
 
-// Hold locks and returns a user, including deleted ones. Until the transaction ends, no
+// Lock locks and returns a user, including deleted ones. Until the transaction ends, no
 // other transaction can change the user's inventories, list or buy items for the user, or
 // delete the user.
-func Hold(t *db.Tx, userID string) (u Held, err error) {
+func Lock(t *db.Tx, userID string) (u Locked, err error) {
 	err = t.QueryRow(`SELECT id, steam_id, deleted_at <> 0 FROM platform_user WHERE user_id = $1`+t.Dialect.Lock(), userID).
 		Scan(&u.Key, &u.SteamID, &u.Deleted)
 	_, err = db.Found(err)
 	return u, err
 }
 
-// Ensure locks a user like Hold and returns the key. It creates an unknown or deleted
+// Ensure locks a user like Lock and returns the key. It creates an unknown or deleted
 // user.
 func Ensure(t *db.Tx, userID string) (int64, error) {
-	u, err := Hold(t, userID)
+	u, err := Lock(t, userID)
 	if err != nil || u.Known() {
 		return u.Key, err
 	}
@@ -38,7 +38,7 @@ func Ensure(t *db.Tx, userID string) (int64, error) {
 		if found, err := db.Found(err); found || err != nil {
 			return u.Key, err
 		}
-		if u, err = Hold(t, userID); err != nil || u.Known() { // another transaction created the user first
+		if u, err = Lock(t, userID); err != nil || u.Known() { // another transaction created the user first
 			return u.Key, err
 		}
 	}

@@ -38,7 +38,7 @@ func Causes(ctx context.Context, s *db.DB, jobs []int64, most int) (causes []Fai
 		}
 		return nil
 	}, `SELECT failures FROM refresh_batch_items WHERE job_id `+s.Dialect.OneOf(1)+` AND failures <> '[]' ORDER BY job_id, batch`,
-		s.Dialect.PackIDs(jobs))
+		s.Dialect.EncodeIDs(jobs))
 	if err != nil || len(causes) == 0 {
 		return nil, 0, err
 	}
@@ -69,7 +69,7 @@ func addSamples(ctx context.Context, s *db.DB, causes []FailureReason, samples m
 		err := r.Scan(&id, &k.AppID, &k.Name, &k.Phase)
 		keys[id] = k
 		return err
-	}, `SELECT id, app_id, name, phase FROM item WHERE id `+s.Dialect.OneOf(1), s.Dialect.PackIDs(ids))
+	}, `SELECT id, app_id, name, phase FROM item WHERE id `+s.Dialect.OneOf(1), s.Dialect.EncodeIDs(ids))
 	for i := range causes {
 		for _, id := range samples[causes[i].Cause] {
 			if key, found := keys[id]; found {

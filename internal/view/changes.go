@@ -51,7 +51,7 @@ func (c *PriceChange) appendJSON(b []byte) []byte {
 // waits for one, up to the duration wait. It returns a fault.Expired if since is older than
 // the stored changes or is not the number of a change. The parameter to is the currency of the
 // amounts ("": the base currency), converted at the rates in force.
-func (r *ItemReader) Changes(ctx context.Context, since int64, limit int, wait time.Duration, fields Fields, to money.Currency) (Changes, error) {
+func (r *FeedReader) Changes(ctx context.Context, since int64, limit int, wait time.Duration, fields Fields, to money.Currency) (Changes, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
@@ -65,7 +65,7 @@ func (r *ItemReader) Changes(ctx context.Context, since int64, limit int, wait t
 
 // changes reads a page. It reads one change more than the page holds, to know whether the page
 // is the last one.
-func (r *ItemReader) changes(ctx context.Context, since int64, limit int, fields Fields, to money.Currency) (Changes, error) {
+func (r *FeedReader) changes(ctx context.Context, since int64, limit int, fields Fields, to money.Currency) (Changes, error) {
 	convert, err := r.o.converter(ctx, to, r.o.Now())
 	if err != nil {
 		return Changes{}, err
@@ -98,7 +98,7 @@ func (r *ItemReader) changes(ctx context.Context, since int64, limit int, fields
 	return page, nil
 }
 
-func (r *ItemReader) cursorExpired(ctx context.Context) error {
+func (r *FeedReader) cursorExpired(ctx context.Context) error {
 	f := fault.New(fault.Expired, "cursor_expired", "This change number has expired or is unknown. Read a snapshot and continue after its change number.")
 	last, err := event.LastChange(ctx, r.o.Store.Read)
 	if err != nil && !errors.Is(err, event.ErrPending) {

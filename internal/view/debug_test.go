@@ -99,7 +99,7 @@ func TestDebug_ShowsAllInstancesAndTheirClaims(t *testing.T) {
 			t.Errorf("instance: got %+v, want %+v", i, want)
 		}
 	}
-	work := []view.Worker{{Owner: "host-1", Kind: "fetch", Work: "sim f", Since: w.now, Token: 1, Provider: "sim"}}
+	work := []view.Claim{{Owner: "host-1", Kind: "fetch", Work: "sim f", Since: w.now, Token: 1, Provider: "sim"}}
 	if fmt.Sprint(jobs.Workers) != fmt.Sprint(work) {
 		t.Errorf("workers of all jobs: got %+v, want %+v", jobs.Workers, work)
 	}

@@ -27,7 +27,7 @@ type Events struct {
 // waits for one, up to the duration wait. A page ends when it has limit events or price changes.
 // Events returns a fault.Expired if one of these events was deleted, or if no event has the
 // number.
-func (r *ItemReader) Events(ctx context.Context, after int64, limit int, wait time.Duration) (Events, error) {
+func (r *FeedReader) Events(ctx context.Context, after int64, limit int, wait time.Duration) (Events, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
@@ -39,7 +39,7 @@ func (r *ItemReader) Events(ctx context.Context, after int64, limit int, wait ti
 	}
 }
 
-func (r *ItemReader) events(ctx context.Context, after int64, limit int) (Events, error) {
+func (r *FeedReader) events(ctx context.Context, after int64, limit int) (Events, error) {
 	page := Events{Items: []NumberedEvent{}, Next: id(after)}
 	found, err := event.After(ctx, r.o.Store.Read, after, limit)
 	if errors.Is(err, event.ErrExpired) {
@@ -64,7 +64,7 @@ func (r *ItemReader) events(ctx context.Context, after int64, limit int) (Events
 
 // eventExpired returns the fault for a number that Events does not accept. The fault contains
 // the lowest accepted number.
-func (r *ItemReader) eventExpired(ctx context.Context) error {
+func (r *FeedReader) eventExpired(ctx context.Context) error {
 	first, err := event.FirstCursor(ctx, r.o.Store.Read)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (r *ItemReader) eventExpired(ctx context.Context) error {
 
 // ChangeData returns the data of a price.changed event for clients. It leaves out items with
 // id 0.
-func (r *ItemReader) ChangeData(ctx context.Context, b *event.Batch) (json.RawMessage, error) {
+func (r *FeedReader) ChangeData(ctx context.Context, b *event.Batch) (json.RawMessage, error) {
 	changes, err := r.appendChanges(ctx, nil, b, 0)
 	if err != nil {
 		return nil, err

@@ -67,6 +67,12 @@ type RefusedMarket struct {
 	Detail   string    `json:"detail"`
 }
 
+// explanations explains prices.
+type explanations struct {
+	o    *Options
+	sets sets
+}
+
 // sets caches recently used level sets. A stored set never changes.
 type sets struct {
 	mu   sync.Mutex
@@ -115,24 +121,24 @@ type explainer struct {
 	results map[int64]pricing.QuoteResult // compared quotes by market ID
 }
 
-// explain recomputes an item's last estimate from its stored state.
-func (r *ItemReader) explain(ctx context.Context, i *StoredItem, snaps []StoredSnapshot, rates pricing.Rates, now time.Time) (*explainer, error) {
-	e := &explainer{item: i, snaps: snaps, now: now, policy: pricing.Policy{Currency: r.o.Currency, Rates: rates}}
+// of recomputes an item's last estimate from its stored state.
+func (x *explanations) of(ctx context.Context, i *StoredItem, snaps []StoredSnapshot, rates pricing.Rates, now time.Time) (*explainer, error) {
+	e := &explainer{item: i, snaps: snaps, now: now, policy: pricing.Policy{Currency: x.o.Currency, Rates: rates}}
 	e.policy.Method, e.policy.Level = pricing.ParseLabel(i.Method)
 	var err error
-	if e.set, err = r.sets.get(ctx, r.o.Store, i.LevelSet); err != nil {
+	if e.set, err = x.sets.get(ctx, x.o.Store, i.LevelSet); err != nil {
 		return nil, err
 	}
 	if e.set == nil {
-		e.set = pricing.NewSet(rates.Dollar(r.o.Currency))
+		e.set = pricing.NewSet(rates.Dollar(x.o.Currency))
 	}
-	if e.last, err = refresh.PriceBefore(ctx, r.o.Store, i.ID, i.EstimatedAt); err != nil {
+	if e.last, err = refresh.PriceBefore(ctx, x.o.Store, i.ID, i.EstimatedAt); err != nil {
 		return nil, err
 	}
 	e.recompute()
 	e.state = pricing.State{Price: i.Price, Held: pricing.HeldPrice{Candidate: i.Candidate, At: i.CandidateAt}}
 	if e.move, err = pricing.DecodeGuard(i.Guard, &e.state); err != nil {
-		r.o.Logger.Warn("price guard state unreadable", "item", i.ID, "error", err)
+		x.o.Logger.Warn("price guard state unreadable", "item", i.ID, "error", err)
 	}
 	return e, nil
 }
@@ -218,4 +224,47 @@ func (e *explainer) guard() *PriceGuard {
 		}
 	}
 	return g
+}
+
+// snapshot converts a stored quote at the exchange rates of the last estimate. A quote without a
+// fetch time was confirmed by the last run and gets the time of that run.
+func (e *explainer) snapshot(s *StoredSnapshot) MarketSnapshot {
+	i := e.item
+	out := MarketSnapshot{
+		Provider: s.Provider, Market: s.Market, Title: s.Title, Currency: s.Currency,
+		LowestAsk: amount(s.Ask), HighestBid: amount(s.Bid), Sale: amount(s.Sale),
+		Listings: count(s.Listings), Sales: count(s.Sales),
+		MarketTime: when(s.MarketTime), FetchedAt: s.FetchedAt,
+		Used: s.Reason == pricing.Used, Reason: string(s.Reason), Explanation: e.why(s),
+	}
+	if q, ok := e.results[s.MarketID]; ok {
+		out.Level, out.Levelled, out.Noise = amount(q.Level), amount(q.Levelled), amount(q.Noise)
+		if q.Far >= 0 {
+			out.FarShare = &q.Far
+		}
+	}
+	if s.Sales >= 0 {
+		window := seconds(s.SalesWindow)
+		out.SalesWindowSeconds = &window
+	}
+	if s.FetchedAt.IsZero() {
+		out.FetchedAt = i.QuotesAt
+	}
+	price, basis := pricing.Quoted(s.Ask, s.Sale)
+	if price == 0 {
+		return out
+	}
+	out.Basis = string(basis)
+	if s.Currency == e.policy.Currency {
+		out.Price = &price
+		return out
+	}
+	rate, ok := e.policy.Rates.Of(s.Currency)
+	if !ok {
+		return out
+	}
+	if converted, ok := money.Convert(price, rate.Value); ok {
+		out.Price, out.Rate, out.RateDate, out.RateOld = &converted, &rate.Value, when(rate.Date), rate.Old(i.EstimatedAt)
+	}
+	return out
 }

@@ -16,7 +16,7 @@ import (
 
 // Manifest returns the metadata of an export of a game (0: all games) in the given currency ("":
 // the base currency).
-func (r *ItemReader) Manifest(ctx context.Context, app int32, to money.Currency) (Manifest, error) {
+func (r *FeedReader) Manifest(ctx context.Context, app int32, to money.Currency) (Manifest, error) {
 	now := r.o.Now()
 	convert, err := r.o.converter(ctx, to, now)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *ItemReader) Manifest(ctx context.Context, app int32, to money.Currency)
 // returns nil, Export reads no items. All prices come from one snapshot of the database, but
 // only one of them is in memory at a time. The parameter to is the currency of the amounts ("":
 // the base currency), converted at the rates in force.
-func (r *ItemReader) Export(ctx context.Context, app int32, fields Fields, to money.Currency, begin func(Export) func(*PublishedPrice) error) error {
+func (r *FeedReader) Export(ctx context.Context, app int32, fields Fields, to money.Currency, begin func(Export) func(*PublishedPrice) error) error {
 	convert, err := r.o.converter(ctx, to, r.o.Now())
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (p *publishedRow) price(fields Fields) *PublishedPrice {
 }
 
 // appendChanges appends the changes of a batch, in the order of the batch.
-func (r *ItemReader) appendChanges(ctx context.Context, to []PriceChange, b *event.Batch, fields Fields) ([]PriceChange, error) {
+func (r *FeedReader) appendChanges(ctx context.Context, to []PriceChange, b *event.Batch, fields Fields) ([]PriceChange, error) {
 	found := make(map[int64]*PublishedPrice, len(b.Items))
 	_, err := db.CollectByIndex(ctx, r.o.Store, func(rows *sql.Rows, _ *struct{}) error {
 		var row publishedRow
@@ -95,7 +95,7 @@ func (r *ItemReader) appendChanges(ctx context.Context, to []PriceChange, b *eve
 		return err
 	}, `SELECT i.app_id, i.name, i.phase, p.price, p.status, p.updated_at, p.checked_at, p.average, p.interval_low, p.interval_high,
 			CASE WHEN p.used = '' THEN 0 ELSE length(p.used) - length(replace(p.used, ',', '')) + 1 END, p.item_id
-		FROM price_point p JOIN item i ON i.id = p.item_id WHERE p.at = $1 AND p.item_id `+r.o.Store.Dialect.OneOf(2), b.At, r.o.Store.Dialect.PackIDs(b.Items))
+		FROM price_point p JOIN item i ON i.id = p.item_id WHERE p.at = $1 AND p.item_id `+r.o.Store.Dialect.OneOf(2), b.At, r.o.Store.Dialect.EncodeIDs(b.Items))
 	if err != nil {
 		return to, err
 	}
@@ -114,7 +114,7 @@ const numberAttempts = 20
 
 // inSnapshot calls use with a snapshot of the database in which all price changes have
 // numbers.
-func (r *ItemReader) inSnapshot(ctx context.Context, use func(*sql.Tx, Export) error) error {
+func (r *FeedReader) inSnapshot(ctx context.Context, use func(*sql.Tx, Export) error) error {
 	for range numberAttempts {
 		if err := r.o.Feed.Number(ctx); err != nil {
 			return err

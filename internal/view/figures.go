@@ -44,7 +44,7 @@ type priceChange struct {
 // Figures returns the figures of an item. It omits periods without a price. A stored day counts
 // as its closing price. All amounts are converted to currency at the rates in force, so that a
 // move of a rate does not look like a move of the price.
-func (r *ItemReader) Figures(ctx context.Context, key catalog.Key, currency money.Currency) (ItemFigures, error) {
+func (r *HistoryReader) Figures(ctx context.Context, key catalog.Key, currency money.Currency) (ItemFigures, error) {
 	to := r.o.Now().UTC()
 	convert, err := r.o.converter(ctx, currency, to)
 	if err != nil {

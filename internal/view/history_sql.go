@@ -48,7 +48,7 @@ var errEnough = errors.New("enough rows")
 // samples returns up to limit samples of an item without repeats, from the sample that is valid
 // at f.From to the last one before f.To. If market is not 0, the samples are the quotes of this
 // market. If there are more samples, next is the time of the next one.
-func (r *ItemReader) samples(ctx context.Context, item, market int64, f HistoryFilter, limit int) (out []sample, next time.Time, err error) {
+func (r *HistoryReader) samples(ctx context.Context, item, market int64, f HistoryFilter, limit int) (out []sample, next time.Time, err error) {
 	quotes := "''"
 	if market != 0 {
 		quotes = "quotes"

@@ -155,7 +155,7 @@ func inventoryRow(v *PricedRow, fields Fields, convert *converter) InventoryRow 
 	out := InventoryRow{
 		AssetID: v.AssetID, AppID: v.AppID, ContextID: v.ContextID, MarketHashName: v.Name, Phase: v.Phase,
 		PhaseUnknown: v.Phase == "" && catalog.Phased(v.Name),
-		ClassID:      v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable, InTransfer: v.Moving,
+		ClassID:      v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable, InTransfer: v.InTransfer,
 		PriceStatus: pricing.NoPrice.String(),
 	}
 	if v.Value > 0 {

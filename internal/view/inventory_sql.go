@@ -18,15 +18,15 @@ import (
 // PricedRow is an asset with its value.
 type PricedRow struct {
 	inventory.Row
-	AppID     int32
-	ContextID string
-	Name      string
-	Phase     string
-	Value     money.Micro // of one unit; 0: unknown
-	Moving    bool        // sold, and not yet removed by an inventory sync
-	UpdatedAt time.Time   // last change of the item's price
-	Status    pricing.Status
-	CheckedAt time.Time // last confirmation of the item's price
+	AppID      int32
+	ContextID  string
+	Name       string
+	Phase      string
+	Value      money.Micro // of one unit; 0: unknown
+	InTransfer bool        // sold, and not yet removed by an inventory sync
+	UpdatedAt  time.Time   // last change of the item's price
+	Status     pricing.Status
+	CheckedAt  time.Time // last confirmation of the item's price
 	prices.Figures
 	// Inspection is the result of inspecting the asset. Its State is empty if the asset cannot
 	// be inspected.
@@ -43,7 +43,7 @@ func ReadInventory(ctx context.Context, s *db.DB, user int64, app int32, after i
 		var stickers, charms string
 		n := &v.Inspection
 		if err := r.Scan(&v.ID, &v.AppID, &v.ContextID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount,
-			&v.Tradable, &v.Marketable, &v.Inspect, &v.Moving, &v.Value, &v.Name, &v.Phase, &updated,
+			&v.Tradable, &v.Marketable, &v.Inspect, &v.InTransfer, &v.Value, &v.Name, &v.Phase, &updated,
 			&v.Status, &checked, &v.Interval.Low, &v.Interval.High, &v.Average, &v.UsedMarkets,
 			&n.State, &n.Code, &n.Source, &n.Phase, &n.Wear, &n.Seed, &n.Finish, &n.DefIndex, &n.Quality, &n.Rarity, &n.Kills, &n.Charm,
 			&n.NameTag, &stickers, &charms, &v.Certificate); err != nil {

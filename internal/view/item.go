@@ -139,7 +139,7 @@ func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, 
 		return ItemDetail{}, err
 	}
 	now := r.o.Now()
-	e, err := r.explain(ctx, i, snaps, rates, now)
+	e, err := r.explains.of(ctx, i, snaps, rates, now)
 	if err != nil {
 		return ItemDetail{}, err
 	}
@@ -174,50 +174,7 @@ func (r *ItemReader) Explain(ctx context.Context, key catalog.Key) (ItemDetail, 
 		d.RetryAt = when(nextAttempt(i.DueAt, now))
 	}
 	for k := range snaps {
-		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], e))
+		d.Snapshots = append(d.Snapshots, e.snapshot(&snaps[k]))
 	}
 	return d, nil
-}
-
-// snapshot converts a stored quote at the exchange rates of the last estimate. A quote without a
-// fetch time was confirmed by the last run and gets the time of that run.
-func (r *ItemReader) snapshot(s *StoredSnapshot, e *explainer) MarketSnapshot {
-	i := e.item
-	out := MarketSnapshot{
-		Provider: s.Provider, Market: s.Market, Title: s.Title, Currency: s.Currency,
-		LowestAsk: amount(s.Ask), HighestBid: amount(s.Bid), Sale: amount(s.Sale),
-		Listings: count(s.Listings), Sales: count(s.Sales),
-		MarketTime: when(s.MarketTime), FetchedAt: s.FetchedAt,
-		Used: s.Reason == pricing.Used, Reason: string(s.Reason), Explanation: e.why(s),
-	}
-	if q, ok := e.results[s.MarketID]; ok {
-		out.Level, out.Levelled, out.Noise = amount(q.Level), amount(q.Levelled), amount(q.Noise)
-		if q.Far >= 0 {
-			out.FarShare = &q.Far
-		}
-	}
-	if s.Sales >= 0 {
-		window := seconds(s.SalesWindow)
-		out.SalesWindowSeconds = &window
-	}
-	if s.FetchedAt.IsZero() {
-		out.FetchedAt = i.QuotesAt
-	}
-	price, basis := pricing.Quoted(s.Ask, s.Sale)
-	if price == 0 {
-		return out
-	}
-	out.Basis = string(basis)
-	if s.Currency == r.o.Currency {
-		out.Price = &price
-		return out
-	}
-	rate, ok := e.policy.Rates.Of(s.Currency)
-	if !ok {
-		return out
-	}
-	if converted, ok := money.Convert(price, rate.Value); ok {
-		out.Price, out.Rate, out.RateDate, out.RateOld = &converted, &rate.Value, when(rate.Date), rate.Old(i.EstimatedAt)
-	}
-	return out
 }

@@ -96,7 +96,7 @@ func quoted(ctx context.Context, s *db.DB, items, markets []int64) (map[int64]bo
 			return q.Reason != pricing.NotOffered && q.Reason != pricing.NotConfigured && slices.Contains(markets, q.MarketID)
 		})
 		return err
-	}, `SELECT item_id, quotes FROM item_quotes WHERE item_id `+s.Dialect.OneOf(1), s.Dialect.PackIDs(items))
+	}, `SELECT item_id, quotes FROM item_quotes WHERE item_id `+s.Dialect.OneOf(1), s.Dialect.EncodeIDs(items))
 	return out, err
 }
 

@@ -18,7 +18,7 @@ type JobDebug struct {
 	Queues           []QueueDepth    `json:"queues"`
 	OldestPendingSec int64           `json:"oldestPendingSeconds"`
 	Instances        []Instance      `json:"instances"`
-	Workers          []Worker        `json:"workers"`
+	Workers          []Claim         `json:"workers"`
 	Scheduled        []ScheduledRun  `json:"scheduled"`
 	Jobs             []JobSummary    `json:"jobs"`
 	Failures         []FailureReason `json:"failures"`
@@ -54,9 +54,9 @@ type Instance struct {
 	Working       int        `json:"working"`     // number of claims
 }
 
-// Worker is a claim. A process that takes over a claim gets a greater fencing token. The
+// Claim is work that an instance has claimed. A process that takes it over gets a greater fencing token. The
 // database then rejects writes with the old token.
-type Worker struct {
+type Claim struct {
 	Owner string    `json:"owner"`
 	Kind  string    `json:"kind"`
 	Work  string    `json:"work"`
@@ -100,7 +100,7 @@ func (r *JobReader) JobDebug(ctx context.Context) (JobDebug, error) {
 		return JobDebug{}, err
 	}
 	defer leave()
-	d := JobDebug{Queues: []QueueDepth{}, Instances: []Instance{}, Workers: []Worker{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}, Events: []Event{}}
+	d := JobDebug{Queues: []QueueDepth{}, Instances: []Instance{}, Workers: []Claim{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}, Events: []Event{}}
 	now := r.o.Now()
 	depths, oldest, err := Depths(ctx, r.o.Store, now)
 	if err != nil {

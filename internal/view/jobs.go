@@ -142,11 +142,11 @@ func (r *JobReader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error)
 	for i := range rows {
 		ids[i] = rows[i].ID
 	}
-	use, err := Use(ctx, r.o.Store, ids)
+	requests, err := RequestCounts(ctx, r.o.Store, ids)
 	if err != nil {
 		return nil, err
 	}
-	yield, err := Yield(ctx, r.o.Store, ids)
+	quotes, err := QuoteCounts(ctx, r.o.Store, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -157,11 +157,11 @@ func (r *JobReader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error)
 	out := make([]Job, len(rows))
 	for i := range rows {
 		out[i] = job(&rows[i])
-		for _, u := range use {
+		for _, u := range requests {
 			if u.JobID == rows[i].ID {
 				out[i].Usage.RequestCount += u.Requests
 				out[i].Usage.ByProvider[u.Provider] = u.Requests
-				out[i].Providers = append(out[i].Providers, jobProvider(u, yield))
+				out[i].Providers = append(out[i].Providers, jobProvider(u, quotes))
 			}
 		}
 		for _, d := range deferred {
@@ -176,9 +176,9 @@ func (r *JobReader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error)
 }
 
 // jobProvider returns the counts of one provider in a job.
-func jobProvider(u ProviderUse, yield []MarketYield) JobProvider {
-	s := JobProvider{Provider: u.Provider, Requests: u.Requests, DeferredNames: u.Later, Markets: []JobMarket{}}
-	for _, y := range yield {
+func jobProvider(u ProviderUse, quotes []MarketYield) JobProvider {
+	s := JobProvider{Provider: u.Provider, Requests: u.Requests, DeferredNames: u.DeferredNames, Markets: []JobMarket{}}
+	for _, y := range quotes {
 		if y.JobID == u.JobID && y.Provider == u.Provider {
 			s.Markets = append(s.Markets, JobMarket{Market: y.Market, Quotes: y.Quotes, Rejected: y.Rejected})
 		}

@@ -39,21 +39,21 @@ func LastOutcome(ctx context.Context, s *db.DB, kind refresh.Kind) (refresh.JobO
 
 // ProviderUse is the number of requests that a job sent to a provider.
 type ProviderUse struct {
-	JobID    int64
-	Provider string
-	Requests int64
-	Later    int64 // number of deferred names
+	JobID         int64
+	Provider      string
+	Requests      int64
+	DeferredNames int64 // number of deferred names
 }
 
 // requestsSent is the number of requests that the units of a group sent.
 const requestsSent = `CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT)`
 
-// Use returns the number of requests by job and provider.
-func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
+// RequestCounts returns the number of requests by job and provider.
+func RequestCounts(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
 	return db.Collect(ctx, s.Frequent, func(r *sql.Rows, u *ProviderUse) error {
-		return r.Scan(&u.JobID, &u.Provider, &u.Requests, &u.Later)
+		return r.Scan(&u.JobID, &u.Provider, &u.Requests, &u.DeferredNames)
 	}, `SELECT job_id, provider, `+requestsSent+`, CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
-		FROM fetch_unit WHERE job_id `+s.Dialect.OneOf(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.PackIDs(jobs))
+		FROM fetch_unit WHERE job_id `+s.Dialect.OneOf(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.EncodeIDs(jobs))
 }
 
 // latestStatus is one statement, because clients request the status many times a second.
@@ -94,13 +94,13 @@ func readLatest(ctx context.Context, s *db.DB, now time.Time) (latest *refresh.J
 
 // DeferredNames returns the number of names that the last full bulk job deferred, by provider.
 func DeferredNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
-	uses, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error { return r.Scan(&u.Provider, &u.Later) }, `
+	uses, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error { return r.Scan(&u.Provider, &u.DeferredNames) }, `
 		SELECT provider, CAST(sum(size) AS BIGINT) FROM fetch_unit
 		WHERE state = 'deferred' AND job_id = (SELECT max(id) FROM refresh_job WHERE kind = 'bulk' AND retry_of = 0 AND stage <> 'plan')
 		GROUP BY provider`)
 	out := make(map[string]int64, len(uses))
 	for _, u := range uses {
-		out[u.Provider] = u.Later
+		out[u.Provider] = u.DeferredNames
 	}
 	return out, err
 }
@@ -112,14 +112,14 @@ type MarketYield struct {
 	Quotes, Rejected int64 // Rejected counts invalid rows
 }
 
-// Yield returns the number of quotes by job and market.
-func Yield(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
+// QuoteCounts returns the number of quotes by job and market.
+func QuoteCounts(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
 	return db.Collect(ctx, s.Frequent, func(r *sql.Rows, y *MarketYield) error {
 		return r.Scan(&y.JobID, &y.Provider, &y.Market, &y.Quotes, &y.Rejected)
 	}, `SELECT f.job_id, m.provider, m.key,
 			CAST(coalesce(sum(f.quotes) FILTER (WHERE f.outcome = 'ok'), 0) AS BIGINT), CAST(sum(f.rejected) AS BIGINT)
 		FROM market_fetch f JOIN market m ON m.id = f.market_id
-		WHERE f.job_id `+s.Dialect.OneOf(1)+` GROUP BY f.job_id, m.provider, m.key ORDER BY f.job_id, m.provider, m.key`, s.Dialect.PackIDs(jobs))
+		WHERE f.job_id `+s.Dialect.OneOf(1)+` GROUP BY f.job_id, m.provider, m.key ORDER BY f.job_id, m.provider, m.key`, s.Dialect.EncodeIDs(jobs))
 }
 
 // DeferredUnit is a request that a job did not send.
@@ -135,7 +135,7 @@ func Deferred(ctx context.Context, s *db.DB, jobs []int64) ([]DeferredUnit, erro
 	return db.Collect(ctx, s.Frequent, func(r *sql.Rows, u *DeferredUnit) error {
 		return r.Scan(&u.JobID, &u.Provider, &u.File)
 	}, `SELECT DISTINCT job_id, provider, file FROM fetch_unit
-		WHERE job_id `+s.Dialect.OneOf(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, provider, file`, s.Dialect.PackIDs(jobs))
+		WHERE job_id `+s.Dialect.OneOf(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, provider, file`, s.Dialect.EncodeIDs(jobs))
 }
 
 // StoredJobItem is a job item as stored.
@@ -307,8 +307,8 @@ func Depths(ctx context.Context, s *db.DB, now time.Time) ([]QueueDepth, time.Ti
 }
 
 // Claims returns the current claims of all processes.
-func Claims(ctx context.Context, s *db.DB) ([]Worker, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, c *Worker) error {
+func Claims(ctx context.Context, s *db.DB) ([]Claim, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, c *Claim) error {
 		var since int64
 		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &c.Provider, &since, &c.Token)
 		c.Since = db.Moment(since)

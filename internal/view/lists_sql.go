@@ -58,7 +58,7 @@ func inventoryTotals(ctx context.Context, s *db.DB, users []int64) (map[int64]In
 		out[user] = t
 		return nil
 	}, `SELECT user_key, coalesce(value, 0), CAST(sum(amount) AS BIGINT), count(*) FROM inventory
-		WHERE user_key `+s.Dialect.OneOf(1)+` GROUP BY user_key, coalesce(value, 0)`, s.Dialect.PackIDs(users))
+		WHERE user_key `+s.Dialect.OneOf(1)+` GROUP BY user_key, coalesce(value, 0)`, s.Dialect.EncodeIDs(users))
 	return out, err
 }
 
@@ -71,7 +71,7 @@ func inventoryAges(ctx context.Context, s *db.DB, users []int64) (map[int64]time
 		err := r.Scan(&user, &at)
 		out[user] = db.Moment(at)
 		return err
-	}, `SELECT user_key, min(snapshot_at) FROM inventory_snapshot WHERE user_key `+s.Dialect.OneOf(1)+` GROUP BY user_key`, s.Dialect.PackIDs(users))
+	}, `SELECT user_key, min(snapshot_at) FROM inventory_snapshot WHERE user_key `+s.Dialect.OneOf(1)+` GROUP BY user_key`, s.Dialect.EncodeIDs(users))
 	return out, err
 }
 
@@ -171,7 +171,7 @@ func addOwners(ctx context.Context, s *db.DB, entries []MissingPrice) error {
 		m.Users, m.Rows, m.FirstUser = users, rows, first
 		return err
 	}, `SELECT v.item_id, count(DISTINCT v.user_key), count(*), min(u.user_id) FROM inventory v JOIN platform_user u ON u.id = v.user_key
-		WHERE v.item_id `+s.Dialect.OneOf(1)+` GROUP BY v.item_id`, s.Dialect.PackIDs(ids))
+		WHERE v.item_id `+s.Dialect.OneOf(1)+` GROUP BY v.item_id`, s.Dialect.EncodeIDs(ids))
 }
 
 // Hold is the credit of a seller that is held until a trade settles. Net is in minor units.
@@ -236,7 +236,7 @@ func readSellers(ctx context.Context, s *db.DB, search, after string, limit int)
 		return nil
 	}, `SELECT seller_key, count(*) FILTER (WHERE state = 'pending'), count(*) FILTER (WHERE state = 'completed'),
 			count(*) FILTER (WHERE state = 'settled'), count(*) FILTER (WHERE state = 'reversed'), max(created_at)
-		FROM trade WHERE seller_key `+s.Dialect.OneOf(1)+` GROUP BY seller_key`, s.Dialect.PackIDs(keys))
+		FROM trade WHERE seller_key `+s.Dialect.OneOf(1)+` GROUP BY seller_key`, s.Dialect.EncodeIDs(keys))
 	if err != nil {
 		return nil, err
 	}
@@ -245,5 +245,5 @@ func readSellers(ctx context.Context, s *db.DB, search, after string, limit int)
 		err := r.Scan(&key, &n)
 		at[key].Active = n
 		return err
-	}, `SELECT seller_key, count(*) FROM listing WHERE state = 'active' AND seller_key `+s.Dialect.OneOf(1)+` GROUP BY seller_key`, s.Dialect.PackIDs(keys))
+	}, `SELECT seller_key, count(*) FROM listing WHERE state = 'active' AND seller_key `+s.Dialect.OneOf(1)+` GROUP BY seller_key`, s.Dialect.EncodeIDs(keys))
 }

@@ -172,7 +172,7 @@ func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
 }
 
 // WithdrawnOf converts the result of cancelling a listing in a batch.
-func WithdrawnOf(listing int64, w *market.Withdrawn) Withdrawn {
+func WithdrawnOf(listing int64, w *market.Cancellation) Withdrawn {
 	if w.Refused != nil {
 		return Withdrawn{ID: id(listing), Status: w.Refused.Kind.Status(), Error: &Refusal{Code: w.Refused.Code, Detail: w.Refused.Detail}}
 	}

@@ -48,7 +48,7 @@ type LinePoint struct {
 // MarketLines returns the prices of an item on each market in a period, sorted by title. It
 // reads at most one point of the history per step, because each point contains the quotes of all
 // markets.
-func (r *ItemReader) MarketLines(ctx context.Context, key catalog.Key, from, to time.Time, step time.Duration) ([]MarketLine, error) {
+func (r *HistoryReader) MarketLines(ctx context.Context, key catalog.Key, from, to time.Time, step time.Duration) ([]MarketLine, error) {
 	item, markets, err := r.historyOf(ctx, key)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (r *ItemReader) MarketLines(ctx context.Context, key catalog.Key, from, to 
 
 // linePrice returns the price of a quote in the base currency. It returns 0 if the market does not
 // offer the item, or if the amount is invalid or cannot be converted.
-func (r *ItemReader) linePrice(q *refresh.MarketSnapshot, rates pricing.Rates) money.Micro {
+func (r *HistoryReader) linePrice(q *refresh.MarketSnapshot, rates pricing.Rates) money.Micro {
 	price, _ := pricing.Quoted(q.Ask, q.Sale)
 	switch q.Reason {
 	case pricing.NotOffered, pricing.NotConfigured, pricing.InvalidAmount:

@@ -22,6 +22,6 @@ func pricesAt(ctx context.Context, s *db.DB, items []int64, at time.Time, out ma
 		out[id] = price
 		return err
 	}, `SELECT i.id, coalesce((SELECT p.price FROM price_point p WHERE p.item_id = i.id AND p.at <= $2 ORDER BY p.at DESC LIMIT 1), 0)
-		FROM item i WHERE i.id `+s.Dialect.OneOf(1), s.Dialect.PackIDs(items), db.Micros(at))
+		FROM item i WHERE i.id `+s.Dialect.OneOf(1), s.Dialect.EncodeIDs(items), db.Micros(at))
 	return err
 }

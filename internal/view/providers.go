@@ -60,7 +60,7 @@ type ProviderDebug struct {
 	LatencyMs         Latency            `json:"latencyMs"`
 	ResponsesByStatus map[string]int64   `json:"responsesByStatus"`
 	Instances         []ProviderInstance `json:"instances"` // instances that request it; latency, statuses and requests are from the responding instance
-	Workers           []Worker           `json:"workers"`   // requests in progress
+	Workers           []Claim            `json:"workers"`   // requests in progress
 	Hosts             []HostDebug        `json:"hosts"`
 	Files             []FileDebug        `json:"files"` // empty for a provider that is requested by name
 	Markets           []MarketDebug      `json:"markets"`
@@ -271,7 +271,7 @@ func (s *ProviderDebug) addHealth(d provider.Description, files map[string]Provi
 }
 
 // addInstances adds the instances of a provider, and its requests in progress.
-func (s *ProviderDebug) addInstances(r *ProviderReader, instances []refresh.Instance, claims []Worker) {
+func (s *ProviderDebug) addInstances(r *ProviderReader, instances []refresh.Instance, claims []Claim) {
 	for _, i := range instances {
 		if slices.ContainsFunc(i.Endpoints, func(a refresh.Endpoint) bool { return a.Provider == s.Provider }) {
 			s.Instances = append(s.Instances, r.providerInstance(i, s.Provider))
@@ -291,7 +291,7 @@ func (r *ProviderReader) provider(d provider.Description, stored ProviderState, 
 		Shape: string(d.Shape), BatchSize: d.BatchSize, IntervalSeconds: seconds(d.Interval), Terms: d.Terms,
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
 		LastSuccess: when(stored.LastSuccess), LastError: text(stored.LastError), LastErrorAt: when(stored.LastErrorAt),
-		ResponsesByStatus: statusCounts(c.Statuses), Instances: []ProviderInstance{}, Workers: []Worker{},
+		ResponsesByStatus: statusCounts(c.Statuses), Instances: []ProviderInstance{}, Workers: []Claim{},
 		Hosts: []HostDebug{}, Files: []FileDebug{}, Markets: []MarketDebug{}, Requests: requests(c.Requests),
 	}
 	if c.LastErrorAt.After(stored.LastErrorAt) {

@@ -57,7 +57,7 @@ type frames struct {
 // Stream returns the events after a number as server-sent events. It does not wait for new events:
 // if there are none, the text is empty. The caller must not change the text. Stream returns a
 // fault.Expired in the same cases as Events.
-func (r *ItemReader) Stream(ctx context.Context, after int64) (Frames, error) {
+func (r *FeedReader) Stream(ctx context.Context, after int64) (Frames, error) {
 	p, until := r.recent.page(after)
 	p.once.Do(func() {
 		if until == 0 {
@@ -71,7 +71,7 @@ func (r *ItemReader) Stream(ctx context.Context, after int64) (Frames, error) {
 
 // Behind reports whether a number is before all pages in memory and there is no room for more
 // pages. The client must then use Older.
-func (r *ItemReader) Behind(after int64) bool {
+func (r *FeedReader) Behind(after int64) bool {
 	c := &r.recent
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (r *ItemReader) Behind(after int64) bool {
 
 // Older is like Stream, but for a client that is behind. It does not keep the result in memory. The
 // caller must limit how many clients hold such a result at the same time.
-func (r *ItemReader) Older(ctx context.Context, after int64) (Frames, error) {
+func (r *FeedReader) Older(ctx context.Context, after int64) (Frames, error) {
 	c := &r.recent
 	c.mu.Lock()
 	c.reads++
@@ -149,7 +149,7 @@ func (c *recent) keep(p *frames, end bool) {
 
 // readFrames reads a page of events. If until is not 0, the page ends before the first event with a
 // greater number, but it always includes the first event.
-func (r *ItemReader) readFrames(ctx context.Context, after, until int64) (Frames, error) {
+func (r *FeedReader) readFrames(ctx context.Context, after, until int64) (Frames, error) {
 	page, err := r.events(ctx, after, streamPage)
 	out := Frames{Next: after}
 	for i := range page.Items {
@@ -208,13 +208,13 @@ func (r *JobReader) Progress(ctx context.Context) ([]byte, error) {
 
 // AwaitEvent waits until there is an event with a number above last, or until ctx ends. It returns
 // false if the server is stopping.
-func (r *ItemReader) AwaitEvent(ctx context.Context, last int64) bool {
+func (r *FeedReader) AwaitEvent(ctx context.Context, last int64) bool {
 	r.o.Feed.Wait(ctx, last)
 	return !r.o.Feed.Ended()
 }
 
 // CheckNumber returns a fault.Expired if Events does not accept the number.
-func (r *ItemReader) CheckNumber(ctx context.Context, after int64) error {
+func (r *FeedReader) CheckNumber(ctx context.Context, after int64) error {
 	_, err := event.After(ctx, r.o.Store.Read, after, 1)
 	if errors.Is(err, event.ErrExpired) {
 		err = r.cursorExpired(ctx)
@@ -223,10 +223,10 @@ func (r *ItemReader) CheckNumber(ctx context.Context, after int64) error {
 }
 
 // Quiet reports whether no event was added recently, so that streams need no rate limit.
-func (r *ItemReader) Quiet() bool { return r.o.Feed.Quiet(quietAfter) }
+func (r *FeedReader) Quiet() bool { return r.o.Feed.Quiet(quietAfter) }
 
 // LastNumber assigns numbers to all events and returns the last number.
-func (r *ItemReader) LastNumber(ctx context.Context) (int64, error) {
+func (r *FeedReader) LastNumber(ctx context.Context) (int64, error) {
 	if err := r.o.Feed.Number(ctx); err != nil {
 		return 0, err
 	}
@@ -234,4 +234,4 @@ func (r *ItemReader) LastNumber(ctx context.Context) (int64, error) {
 }
 
 // KnownNumber returns the last number that this process knows.
-func (r *ItemReader) KnownNumber() int64 { return r.o.Feed.Last() }
+func (r *FeedReader) KnownNumber() int64 { return r.o.Feed.Last() }

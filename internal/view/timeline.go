@@ -11,22 +11,22 @@ import (
 
 // Timeline shows what a run did at which time. For a live run, To is now.
 type Timeline struct {
-	From, To time.Time
-	Stages   []Span // plan, fetch, estimate and apply, as far as reached
-	Lanes    []Lane // by provider
+	From, To  time.Time
+	Stages    []Span        // plan, fetch, estimate and apply, as far as reached
+	Providers []ProviderRow // by provider
 }
 
 // Span is a part of a timeline.
 type Span struct {
-	Kind     string // a stage; in a lane: requests, wait or breaker
+	Kind     string // a stage; in a row: requests, wait or breaker
 	From, To time.Time
 	Requests int64  // of the units in the span
 	Text     string // for people; may be empty
 }
 
-// Lane shows the requests of a run to one provider. Waits fill the gaps between the spans of
+// ProviderRow shows the requests of a run to one provider. Waits fill the gaps between the spans of
 // requests. Spans of the circuit breaker overlap both.
-type Lane struct {
+type ProviderRow struct {
 	Provider string
 	Spans    []Span
 	Requests int64
@@ -38,7 +38,7 @@ type Lane struct {
 	Error    string // last error
 }
 
-// spansShown limits the spans of a lane. Requests share a span if the pause between them is at most
+// spansShown limits the spans of a row. Requests share a span if the pause between them is at most
 // 1/spansShown of the run.
 const spansShown = 200
 
@@ -71,7 +71,7 @@ func (r *JobReader) Timeline(ctx context.Context, id int64) (Timeline, error) {
 		if n < 0 {
 			n = len(units)
 		}
-		t.Lanes = append(t.Lanes, t.lane(units[:n], stages, breaks))
+		t.Providers = append(t.Providers, t.providerRow(units[:n], stages, breaks))
 		units = units[n:]
 	}
 	return t, nil
@@ -106,9 +106,9 @@ func newTimeline(job *refresh.Job, s stageTimes, now time.Time) Timeline {
 	return t
 }
 
-// lane returns the lane of one provider. Its units must be sorted by start.
-func (t *Timeline) lane(units []timedUnit, stages stageTimes, breaks []breakerChange) Lane {
-	l := Lane{Provider: units[0].provider}
+// providerRow returns the row of one provider. Its units must be sorted by start.
+func (t *Timeline) providerRow(units []timedUnit, stages stageTimes, breaks []breakerChange) ProviderRow {
+	l := ProviderRow{Provider: units[0].provider}
 	begin, merge := stages.planned, t.To.Sub(t.From)/spansShown
 	if begin.IsZero() {
 		begin = t.From
@@ -121,12 +121,12 @@ func (t *Timeline) lane(units []timedUnit, stages stageTimes, breaks []breakerCh
 		}
 	}
 	l.Spans = withWaits(l.Spans, begin, t.To, l.Open > 0)
-	l.Spans = append(l.Spans, gapsOf(breaks, l.Provider, begin, t.To)...)
+	l.Spans = append(l.Spans, breakerSpans(breaks, l.Provider, begin, t.To)...)
 	return l
 }
 
-// count adds a unit to the counts of a lane.
-func (l *Lane) count(u *timedUnit) {
+// count adds a unit to the counts of a row.
+func (l *ProviderRow) count(u *timedUnit) {
 	l.Requests += u.requests
 	l.Bytes += u.bytes
 	switch u.state {
@@ -160,7 +160,7 @@ func (t *Timeline) busy(u *timedUnit) (from, to time.Time) {
 }
 
 // add adds a span of requests. It extends the last span if the pause after it is at most merge.
-func (l *Lane) add(s Span, merge time.Duration) {
+func (l *ProviderRow) add(s Span, merge time.Duration) {
 	if n := len(l.Spans); n > 0 && s.From.Sub(l.Spans[n-1].To) <= merge {
 		last := &l.Spans[n-1]
 		last.Requests += s.Requests
@@ -190,12 +190,12 @@ func withWaits(requests []Span, begin, end time.Time, more bool) []Span {
 	return out
 }
 
-// gapsOf returns the times between begin and end in which the circuit breaker of a host of
+// breakerSpans returns the times between begin and end in which the circuit breaker of a host of
 // the provider was open.
-func gapsOf(breaks []breakerChange, name string, begin, end time.Time) []Span {
+func breakerSpans(breaks []breakerChange, name string, begin, end time.Time) []Span {
 	var out []Span
 	open := map[string]breakerChange{}
-	closeGap := func(host string, at time.Time) {
+	endSpan := func(host string, at time.Time) {
 		since, found := open[host]
 		if delete(open, host); !found || !at.After(begin) {
 			return
@@ -210,13 +210,13 @@ func gapsOf(breaks []breakerChange, name string, begin, end time.Time) []Span {
 		switch {
 		case c.provider != name:
 		case !c.open:
-			closeGap(c.host, c.at)
+			endSpan(c.host, c.at)
 		default:
 			open[c.host] = c
 		}
 	}
 	for host := range open {
-		closeGap(host, end)
+		endSpan(host, end)
 	}
 	slices.SortFunc(out, func(a, b Span) int { return a.From.Compare(b.From) })
 	return out

@@ -70,7 +70,7 @@ func TestTimeline_ShowsStagesWaitsAndBreakerGaps(t *testing.T) {
 		for _, s := range line.Stages {
 			out = append(out, span(s))
 		}
-		for _, l := range line.Lanes {
+		for _, l := range line.Providers {
 			out = append(out, fmt.Sprintf("%s: requests %d, bytes %d, open %d, failed %d, deferred %d, error %q", l.Provider, l.Requests, l.Bytes, l.Open, l.Failed, l.Deferred, l.Error))
 			for _, s := range l.Spans {
 				out = append(out, "  "+span(s))

@@ -54,6 +54,8 @@ type Options struct {
 type Readers struct {
 	Jobs      *JobReader
 	Items     *ItemReader
+	History   *HistoryReader
+	Feeds     *FeedReader
 	Providers *ProviderReader
 	Users     *UserReader
 	Market    *MarketReader
@@ -73,12 +75,22 @@ type (
 		progress progress
 		dryRuns  map[bool]*admission.Coalescer[DryRun] // by forced
 	}
-	// ItemReader reads items and their prices.
+	// ItemReader reads items and their current prices.
 	ItemReader struct {
+		o        *Options
+		prices   *prices.Table
+		days     dayPrices
+		explains *explanations
+	}
+	// HistoryReader reads the past prices of items.
+	HistoryReader struct {
+		o        *Options
+		explains *explanations
+	}
+	// FeedReader reads events and price changes by number, and exports of all prices that name the
+	// number of their last change.
+	FeedReader struct {
 		o      *Options
-		prices *prices.Table
-		days   dayPrices
-		sets   sets
 		recent recent
 	}
 	// ProviderReader reads the state of providers and markets.
@@ -109,11 +121,14 @@ func New(options Options) *Readers {
 	if o.Feed == nil {
 		o.Feed = event.NewFeed(o.Store, o.Logger)
 	}
+	explains := &explanations{o: o}
 	all := &Readers{
 		Jobs: &JobReader{o: o, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{
 			false: admission.NewCoalescer[DryRun](true), true: admission.NewCoalescer[DryRun](true),
 		}},
-		Items:     &ItemReader{o: o, prices: prices.New(o.Store), recent: recent{limit: recentBytes}},
+		Items:     &ItemReader{o: o, prices: prices.New(o.Store), explains: explains},
+		History:   &HistoryReader{o: o, explains: explains},
+		Feeds:     &FeedReader{o: o, recent: recent{limit: recentBytes}},
 		Providers: &ProviderReader{o},
 		Users:     &UserReader{o},
 		Market:    &MarketReader{o},

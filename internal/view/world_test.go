@@ -24,6 +24,8 @@ type world struct {
 	testing.TB
 	*view.JobReader
 	*view.ItemReader
+	*view.HistoryReader
+	*view.FeedReader
 	*view.UserReader
 	store   *db.DB
 	now     time.Time
@@ -48,7 +50,7 @@ func newWorld(tb testing.TB, scopeAll bool) *world {
 
 func (w *world) read(o view.Options) {
 	r := view.New(o)
-	w.JobReader, w.ItemReader, w.UserReader = r.Jobs, r.Items, r.Users
+	w.JobReader, w.ItemReader, w.HistoryReader, w.FeedReader, w.UserReader = r.Jobs, r.Items, r.History, r.Feeds, r.Users
 }
 
 func (w *world) must(err error) {

@@ -106,7 +106,7 @@ func (s *auth) session(r *http.Request) (session, bool, error) {
 // redirectToSignIn redirects to the sign-in form, which redirects back to the requested page.
 func (s *auth) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
 	target := "/sign-in"
-	if r.Method == http.MethodGet && r.URL.Path != "/live" && r.URL.Path != "/standing" && r.URL.RequestURI() != "/" {
+	if r.Method == http.MethodGet && r.URL.Path != "/live" && r.URL.Path != "/health" && r.URL.RequestURI() != "/" {
 		target += "?next=" + url.QueryEscape(r.URL.RequestURI())
 	}
 	if fromScript(r) {

@@ -79,7 +79,7 @@ func (s *itemPages) item(w http.ResponseWriter, r *http.Request, sess session) e
 // addRecords adds the figures, owners, runs and listings of an item.
 func (s *itemPages) addRecords(ctx context.Context, page *itemPage, key catalog.Key) error {
 	var err error
-	if page.Figures, err = s.Items.Figures(ctx, key, ""); err != nil {
+	if page.Figures, err = s.History.Figures(ctx, key, ""); err != nil {
 		return err
 	}
 	if page.Owners, err = s.Items.Owners(ctx, key, rowsShown); err != nil {

@@ -46,10 +46,10 @@ func (s *itemPages) chartOf(ctx context.Context, key catalog.Key, item *view.Ite
 	if days > 0 {
 		f.From, step = now.AddDate(0, 0, -days), time.Hour
 	}
-	h, err := s.Items.History(ctx, key, f, "", maxChartPoints)
+	h, err := s.History.History(ctx, key, f, "", maxChartPoints)
 	if err == nil && (h.NextCursor != nil || days == 0 && h.PointsFrom != nil) {
 		f.Interval, out.Candles = step, map[time.Duration]string{time.Hour: "hour", 24 * time.Hour: "day"}[step]
-		h, err = s.Items.History(ctx, key, f, "", maxChartCandles)
+		h, err = s.History.History(ctx, key, f, "", maxChartCandles)
 	}
 	price := priceLine(&h)
 	if err != nil || len(price) == 0 {
@@ -63,7 +63,7 @@ func (s *itemPages) chartOf(ctx context.Context, key catalog.Key, item *view.Ite
 		Format: func(v float64) string { return shortPrice(money.Micro(math.Round(v*money.Scale)), s.Currency) },
 	}
 	if out.Candles != "day" { // quotes of older days are not stored
-		lines, err := s.Items.MarketLines(ctx, key, f.From, now, now.Sub(f.From)/marketSteps)
+		lines, err := s.History.MarketLines(ctx, key, f.From, now, now.Sub(f.From)/marketSteps)
 		if err != nil {
 			return out, err
 		}

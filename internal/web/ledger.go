@@ -92,17 +92,17 @@ func (s *moneyPages) ledger(w http.ResponseWriter, r *http.Request, sess session
 // ledgerUserPage shows the ledger of a user.
 type ledgerUserPage struct {
 	frame
-	ID       string
-	House    bool          // not a user, but an account of the marketplace
-	Answer   *answer       // nil: not verified by this request
-	Report   *audit.Report // of Answer
-	Tampered bool
-	Accounts []view.WalletBalance
-	Entries  []view.WalletEntry
-	Holds    []view.Hold
-	MoreHeld bool // there are more holds
-	List     listState
-	API      apiCall
+	ID                 string
+	MarketplaceAccount bool          // not a user, but an account of the marketplace
+	Answer             *answer       // nil: not verified by this request
+	Report             *audit.Report // of Answer
+	Tampered           bool
+	Accounts           []view.WalletBalance
+	Entries            []view.WalletEntry
+	Holds              []view.Hold
+	MoreHeld           bool // there are more holds
+	List               listState
+	API                apiCall
 }
 
 // showUser shows the ledger of the user in the query. If report is not nil, it also shows the
@@ -115,7 +115,7 @@ func (s *moneyPages) showUser(w http.ResponseWriter, r *http.Request, sess sessi
 	list := listOf(r, "user", "currency")
 	list.path = "/ledger"
 	page := ledgerUserPage{
-		frame: s.frame("Ledger of "+id, "ledger", &sess), ID: id, House: users.Reserved(id), Report: report,
+		frame: s.frame("Ledger of "+id, "ledger", &sess), ID: id, MarketplaceAccount: users.Reserved(id), Report: report,
 		API: apiCall{Method: http.MethodGet, Path: "/api/functions/admin/wallet-ledger/" + url.PathEscape(id) + "/verify"},
 	}
 	if report != nil {

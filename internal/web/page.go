@@ -19,7 +19,7 @@ import (
 type pages struct {
 	Deps
 	assets    *assets
-	standing  *standing
+	health    *healthCache
 	streams   *streams
 	sections  []section                            // sections that have a page
 	templates map[string]func() *template.Template // by page; parsed at the first call
@@ -33,8 +33,8 @@ type frame struct {
 	User    *user // nil: not signed in
 	Flash   *flash
 	Search  search
-	// Standing is the state of the service. The dot in the page header shows it.
-	Standing view.Verdict
+	// Health is the state of the service. The dot in the page header shows it.
+	Health view.Verdict
 	// Refresh is the reload interval in seconds for browsers without scripts. 0 means never.
 	Refresh int
 }
@@ -58,7 +58,7 @@ func (s *pages) frame(title, section string, sess *session) frame {
 	if sess != nil {
 		f.User = userOf(*sess)
 		f.Nav = s.nav(sess.role, section)
-		f.Flash, f.Standing = sess.flash, s.standing.get()
+		f.Flash, f.Health = sess.flash, s.health.get()
 	}
 	return f
 }

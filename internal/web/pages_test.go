@@ -21,7 +21,7 @@ import (
 func addresses() []string {
 	return []string{
 		"/", "/live", "/live?run=42", "/runs", "/runs?kind=missing", "/runs?kind=items", "/runs/42", "/runs/42?state=failed", "/runs/42?state=skipped",
-		"/providers", "/providers/sim", "/providers/pricelist?period=7d&outcome=failed&q=%3Cscript%3E", "/items", "/items?q=redline", "/items?held=1&sort=-status", "/items?q=%3Cscript%3E", "/items?appId=999", "/items?minMove=1&sort=-dayChange", "/held", "/missing", "/dry-run", "/dry-run?force=1", "/keys", "/operators", "/password", "/search?q=redline", "/search?q=%3Cscript%3E", "/standing", "/audit", "/audit?actor=%3Cscript%3E",
+		"/providers", "/providers/sim", "/providers/pricelist?period=7d&outcome=failed&q=%3Cscript%3E", "/items", "/items?q=redline", "/items?held=1&sort=-status", "/items?q=%3Cscript%3E", "/items?appId=999", "/items?minMove=1&sort=-dayChange", "/held", "/missing", "/dry-run", "/dry-run?force=1", "/keys", "/operators", "/password", "/search?q=redline", "/search?q=%3Cscript%3E", "/health", "/audit", "/audit?actor=%3Cscript%3E",
 		"/users", "/users?q=%3Cscript%3E", "/users/collector", "/users?user=trader&days=90", "/listings", "/listings?state=active&user=%3Cscript%3E", "/trades", "/trades?state=pending", "/sellers",
 		"/ledger", "/ledger?of=holds", "/ledger?user=collector", "/fees", "/fees?kind=sale&amount=12.50&currency=USD",
 		"/events", "/events?of=market", "/webhooks", "/settings", "/settings?name=%3Cscript%3E",

@@ -28,7 +28,7 @@ func (s *pages) routes() []route {
 	list := []route{
 		{"GET /{$}", Read, runs.overview},
 		{"GET /live", Read, runs.live},
-		{"GET /standing", Read, s.showStanding},
+		{"GET /health", Read, s.showHealth},
 		{"GET /search", Read, (&searchPages{s}).search},
 
 		{"GET /items", Read, items.items},

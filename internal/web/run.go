@@ -14,19 +14,19 @@ import (
 // runPage shows one job with its items.
 type runPage struct {
 	frame
-	Live     livePanel
-	Self     string        // URL of this list
-	Timeline template.HTML // empty: nothing was requested yet
-	Lanes    []view.Lane
-	Causes   causes
-	States   []tab
-	Items    []view.JobItem
-	List     listState
-	API      apiCall
+	Live      livePanel
+	Self      string        // URL of this list
+	Timeline  template.HTML // empty: nothing was requested yet
+	Providers []view.ProviderRow
+	Causes    causes
+	States    []tab
+	Items     []view.JobItem
+	List      listState
+	API       apiCall
 }
 
-// Can reports whether the user can retry items of the run.
-func (p runPage) Can() bool { return p.Live.CanRetry() }
+// CanRetry reports whether the user can retry items of the run.
+func (p runPage) CanRetry() bool { return p.Live.CanRetry() }
 
 func (s *runPages) run(w http.ResponseWriter, r *http.Request, sess session) error {
 	id, err := jobID(r.PathValue("id"))
@@ -52,7 +52,7 @@ func (s *runPages) run(w http.ResponseWriter, r *http.Request, sess session) err
 	}
 	page := runPage{
 		frame: s.frame("Run "+panel.Run.ID, "runs", &sess), Live: panel, Self: r.URL.RequestURI(),
-		Timeline: drawTimeline(timeline), Lanes: timeline.Lanes, States: stateTabs(panel.Run.Job, list),
+		Timeline: drawTimeline(timeline), Providers: timeline.Providers, States: stateTabs(panel.Run.Job, list),
 		Items: items.Items, List: list.until(items.NextCursor),
 		API: apiCall{Method: http.MethodGet, Path: "/api/market-prices/jobs/" + panel.Run.ID + "/items?" + list.values.Encode()},
 	}
@@ -101,7 +101,7 @@ func drawTimeline(t view.Timeline) template.HTML {
 		})
 	}
 	lanes := []chart.Lane{stages}
-	for _, l := range t.Lanes {
+	for _, l := range t.Providers {
 		lane := chart.Lane{Name: l.Provider + ", " + formatCount(l.Requests) + " requests"}
 		for _, span := range l.Spans {
 			lane.Segments = append(lane.Segments, segmentOf(span, l.Failed > 0 && l.Requests == 0))

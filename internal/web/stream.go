@@ -23,9 +23,9 @@ const (
 // streams counts the open streams.
 type streams struct{ open atomic.Int64 }
 
-// moved identifies the state of the parts that a stream follows. A field changes when its part
+// streamState identifies the state of the parts that a stream follows. A field changes when its part
 // changes.
-type moved struct{ run, events string }
+type streamState struct{ run, events string }
 
 // stream sends the name of each part that has changed ("run" or "events"), so that the page
 // requests this part again. It ends with the session and with the server.
@@ -56,11 +56,11 @@ func (s *auth) stream(w http.ResponseWriter, r *http.Request) {
 
 // follow sends changes until the request, the session or the server ends.
 func (s *auth) follow(r *http.Request, sess session, send func(string) error) {
-	last, err := s.moved(r.Context())
+	last, err := s.streamState(r.Context())
 	if err != nil || send("retry: 2000\nevent: hello\ndata: "+sess.role.String()+"\n\n") != nil {
 		return
 	}
-	beat := time.Now()
+	lastSent := time.Now()
 	tick := time.NewTicker(streamEvery)
 	defer tick.Stop()
 	for !s.Feed.Ended() {
@@ -69,7 +69,7 @@ func (s *auth) follow(r *http.Request, sess session, send func(string) error) {
 			return
 		case <-tick.C:
 		}
-		now, err := s.moved(r.Context())
+		now, err := s.streamState(r.Context())
 		if err != nil {
 			return
 		}
@@ -80,31 +80,31 @@ func (s *auth) follow(r *http.Request, sess session, send func(string) error) {
 		if now.events != last.events {
 			text += "event: changed\ndata: events\n\n"
 		}
-		if last = now; text == "" && time.Since(beat) >= heartbeatEvery {
+		if last = now; text == "" && time.Since(lastSent) >= heartbeatEvery {
 			text = "event: heartbeat\ndata: \n\n"
 			if _, ok, err := s.session(r); err != nil || !ok {
 				return
 			}
 		}
 		if text != "" {
-			if beat = time.Now(); send(text) != nil {
+			if lastSent = time.Now(); send(text) != nil {
 				return
 			}
 		}
 	}
 }
 
-// moved returns the current state of all parts.
-func (s *pages) moved(ctx context.Context) (moved, error) {
+// streamState returns the current state of all parts.
+func (s *pages) streamState(ctx context.Context) (streamState, error) {
 	status, err := s.Jobs.Status(ctx)
 	if err != nil {
-		return moved{}, err
+		return streamState{}, err
 	}
 	id := ""
 	if status.Status.JobID != nil {
 		id = *status.Status.JobID
 	}
-	return moved{
+	return streamState{
 		run: fmt.Sprint(id, status.PendingItems, status.UpdatedItems, status.SkippedItems, status.NoQuoteItems, status.FailedItems,
 			status.TotalItems, status.Usage.RequestCount, status.Missing.PendingItems, status.Missing.Running),
 		events: fmt.Sprint(s.Feed.Last()),

@@ -137,7 +137,7 @@ func (b *browser) walk(name, address string, size window) {
 // TestWalk_IncludesEveryPage compares the addresses of the walk with the routes.
 func TestWalk_IncludesEveryPage(t *testing.T) {
 	s := newEmptyWorld(t).handler.(*site)
-	opened := map[string]bool{"GET /live": true, "GET /standing": true} // parts of pages
+	opened := map[string]bool{"GET /live": true, "GET /health": true} // parts of pages
 	for _, address := range walked() {
 		at, err := url.Parse(address)
 		must(t, err)

@@ -203,7 +203,7 @@ func (w *world) serve() {
 		Unconfigured: []view.Unconfigured{{Provider: "csfloat", Reason: "no key: set CSFLOAT_API_KEY"}, {Provider: "steam", Reason: "not named in MARKET_PRICE_PROVIDERS"}},
 	})
 	hooks := webhook.New(webhook.Options{
-		Store: w.store, Feed: feed, Changes: readers.Items.ChangeData, Currency: "USD", Owner: "page test", Logger: slog.New(slog.DiscardHandler),
+		Store: w.store, Feed: feed, Changes: readers.Feeds.ChangeData, Currency: "USD", Owner: "page test", Logger: slog.New(slog.DiscardHandler),
 		Dialer: provider.NewDialer([]string{strings.TrimPrefix(w.receiver.URL, "http://")}),
 	})
 	w.handler = New(Deps{

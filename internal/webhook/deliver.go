@@ -231,7 +231,7 @@ func (s *Service) attempt(ctx context.Context, h *Webhook, p *part, m *message) 
 		h.Cursor = p.Number
 		err := s.o.Store.InTx(ctx, func(t *db.Tx) error {
 			s.count(t, Failed)
-			return errors.Join(moveCursor(t, h), giveUp(t, h.ID, d))
+			return errors.Join(moveCursor(t, h), abandon(t, h.ID, d))
 		})
 		return true, err
 	}

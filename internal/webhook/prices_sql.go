@@ -34,7 +34,7 @@ func moves(ctx context.Context, s *db.DB, at int64, items []int64) (map[int64]*m
 		return err
 	}, `SELECT p.item_id, i.name, i.phase, p.price, coalesce((
 			SELECT b.price FROM price_point b WHERE b.item_id = p.item_id AND b.at < p.at ORDER BY b.at DESC LIMIT 1), 0), i.app_id
-		FROM price_point p JOIN item i ON i.id = p.item_id WHERE p.at = $1 AND p.item_id `+s.Dialect.OneOf(2), at, s.Dialect.PackIDs(items))
+		FROM price_point p JOIN item i ON i.id = p.item_id WHERE p.at = $1 AND p.item_id `+s.Dialect.OneOf(2), at, s.Dialect.EncodeIDs(items))
 	return out, err
 }
 
@@ -47,7 +47,7 @@ func ownedItems(ctx context.Context, s *db.DB, users []string) (map[int64]bool, 
 		out[item] = true
 		return err
 	}, `SELECT DISTINCT v.item_id FROM platform_user u`+s.Dialect.Lookup(`inventory v ON v.user_key = u.id`)+`
-		WHERE u.user_id IN `+s.Dialect.Texts(1), s.Dialect.PackTexts(users))
+		WHERE u.user_id IN `+s.Dialect.Texts(1), s.Dialect.EncodeTexts(users))
 	return out, err
 }
 
@@ -73,6 +73,6 @@ func readReferences(ctx context.Context, s *db.DB, at int64, window time.Duratio
 			coalesce(`+lastPrice+`q.prev - $2 ORDER BY r.at DESC LIMIT 1), `+firstPrice+`q.prev - $2 ORDER BY r.at LIMIT 1), 0)
 		FROM (SELECT p.item_id, p.at, (SELECT max(b.at) FROM price_point b WHERE b.item_id = p.item_id AND b.at < p.at) AS prev
 			FROM price_point p WHERE p.at = $1 AND p.item_id `+s.Dialect.OneOf(3)+`) q`,
-		at, window.Microseconds(), s.Dialect.PackIDs(slices.Collect(maps.Keys(changes))))
+		at, window.Microseconds(), s.Dialect.EncodeIDs(slices.Collect(maps.Keys(changes))))
 	return err
 }

@@ -183,8 +183,8 @@ func putLost(t *db.Tx, webhook, number int64) (bool, error) {
 	return n > 0, err
 }
 
-// giveUp stores that a message was abandoned.
-func giveUp(t *db.Tx, webhook int64, d *Delivery) error {
+// abandon stores that a message was abandoned.
+func abandon(t *db.Tx, webhook int64, d *Delivery) error {
 	n, err := t.Exec(`UPDATE webhook_delivery SET state = $3 WHERE webhook_id = $1 AND number = $2`, webhook, d.Number, Failed)
 	if err != nil || n > 0 {
 		return err

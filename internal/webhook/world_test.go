@@ -116,9 +116,9 @@ func each(t *testing.T, test func(f *fixture)) {
 func (f *fixture) service(owner string) *webhook.Service {
 	f.Helper()
 	f.Tx(func(tx *db.Tx) error { return refresh.Register(tx, refresh.Instance{Owner: owner, StartedAt: f.Now}) })
-	items := view.New(view.Options{Store: f.DB, Feed: f.feed, Currency: "USD", Now: func() time.Time { return f.Now }}).Items
+	feeds := view.New(view.Options{Store: f.DB, Feed: f.feed, Currency: "USD", Now: func() time.Time { return f.Now }}).Feeds
 	return webhook.New(webhook.Options{
-		Store: f.DB, Feed: f.feed, Changes: items.ChangeData, Currency: "USD", Owner: owner,
+		Store: f.DB, Feed: f.feed, Changes: feeds.ChangeData, Currency: "USD", Owner: owner,
 		Dialer: provider.NewDialer([]string{strings.TrimPrefix(f.receiver.URL, "http://")}), Timeout: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
 	})
 }

@@ -2802,6 +2802,24 @@ type Checked struct {
 	Warnings *int64 `json:"warnings,omitempty"`
 }
 
+// Claim Work that an instance has claimed.
+type Claim struct {
+	// Kind Kind of work.
+	Kind WorkKind `json:"kind"`
+
+	// Owner Name of the instance.
+	Owner string `json:"owner"`
+
+	// Since When the work was claimed.
+	Since time.Time `json:"since"`
+
+	// Token Fencing token. Results with a lower token are refused.
+	Token int64 `json:"token"`
+
+	// Work Id of the work.
+	Work string `json:"work"`
+}
+
 // ConditionDocument Payments that a rule applies to. All members that are present must match.
 type ConditionDocument struct {
 	// Amount Range of amounts.
@@ -3888,7 +3906,7 @@ type JobDebug struct {
 	Scheduled []ScheduledRun `json:"scheduled"`
 
 	// Workers Work in progress.
-	Workers []Worker `json:"workers"`
+	Workers []Claim `json:"workers"`
 }
 
 // JobItem One item in a job.
@@ -5205,7 +5223,7 @@ type ProviderDebug struct {
 	Title string `json:"title"`
 
 	// Workers Work in progress with this provider, of all instances.
-	Workers []Worker `json:"workers"`
+	Workers []Claim `json:"workers"`
 }
 
 // ProviderHealth defines model for ProviderHealth.
@@ -6404,24 +6422,6 @@ type WorkKind string
 
 // WorkState defines model for WorkState.
 type WorkState string
-
-// Worker Work that an instance has claimed.
-type Worker struct {
-	// Kind Kind of work.
-	Kind WorkKind `json:"kind"`
-
-	// Owner Name of the instance.
-	Owner string `json:"owner"`
-
-	// Since When the work was claimed.
-	Since time.Time `json:"since"`
-
-	// Token Fencing token. Results with a lower token are refused.
-	Token int64 `json:"token"`
-
-	// Work Id of the work.
-	Work string `json:"work"`
-}
 
 // GetAuditParams defines parameters for GetAudit.
 type GetAuditParams struct {

@@ -1623,6 +1623,25 @@ export interface components {
              */
             warnings?: number;
         };
+        /** @description Work that an instance has claimed. */
+        Claim: {
+            /** @description Kind of work. */
+            kind: components["schemas"]["WorkKind"];
+            /** @description Name of the instance. */
+            owner: string;
+            /**
+             * Format: date-time
+             * @description When the work was claimed.
+             */
+            since: string;
+            /**
+             * Format: int64
+             * @description Fencing token. Results with a lower token are refused.
+             */
+            token: number;
+            /** @description Id of the work. */
+            work: string;
+        };
         /** @description Payments that a rule applies to. All members that are present must match. */
         ConditionDocument: {
             /** @description Range of amounts. */
@@ -2782,7 +2801,7 @@ export interface components {
             /** @description Runs that will start by schedule. */
             scheduled: components["schemas"]["ScheduledRun"][];
             /** @description Work in progress. */
-            workers: components["schemas"]["Worker"][];
+            workers: components["schemas"]["Claim"][];
         };
         /** @description One item in a job. */
         JobItem: {
@@ -4260,7 +4279,7 @@ export interface components {
             /** @description Name for display. */
             title: string;
             /** @description Work in progress with this provider, of all instances. */
-            workers: components["schemas"]["Worker"][];
+            workers: components["schemas"]["Claim"][];
         };
         /** @enum {string} */
         ProviderHealth: "unknown" | "healthy" | "degraded" | "down";
@@ -5552,25 +5571,6 @@ export interface components {
         WorkKind: "plan" | "fetch" | "background" | "estimate" | "apply" | "missing";
         /** @enum {string} */
         WorkState: "pending" | "running" | "waiting";
-        /** @description Work that an instance has claimed. */
-        Worker: {
-            /** @description Kind of work. */
-            kind: components["schemas"]["WorkKind"];
-            /** @description Name of the instance. */
-            owner: string;
-            /**
-             * Format: date-time
-             * @description When the work was claimed.
-             */
-            since: string;
-            /**
-             * Format: int64
-             * @description Fencing token. Results with a lower token are refused.
-             */
-            token: number;
-            /** @description Id of the work. */
-            work: string;
-        };
     };
     responses: never;
     parameters: never;

@@ -48,7 +48,7 @@ var (
 func New(s *db.DB, p string, host provider.Host) *Allowance {
 	a := &Allowance{s: s, provider: p, host: host}
 	if !host.Limit.None() {
-		all := host.Limit.Requests + host.Others
+		all := host.Limit.Requests + host.Reserved
 		a.size = (all + maxSlots - 1) / maxSlots
 		a.slots, a.all = max(1, host.Limit.Requests/a.size), all/a.size
 	}
@@ -69,7 +69,7 @@ func (a *Allowance) Take(ctx context.Context) (provider.Refusal, error) {
 
 func (a *Allowance) tryTake(ctx context.Context) (provider.Refusal, error) {
 	if a.slots == 0 && a.host.Quota == (provider.Quota{}) {
-		d, err := a.readDemands(ctx, a.s.Read)
+		d, err := a.readHostState(ctx, a.s.Read)
 		if err != nil || d.refusal.Wait > 0 || d.reported == nil {
 			return d.refusal, err
 		}
@@ -103,7 +103,7 @@ func (a *Allowance) tryTake(ctx context.Context) (provider.Refusal, error) {
 // refuses it, take returns the reason, and the caller must roll back. near reports whether a
 // budget with a forecast may be near its end.
 func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
-	d, err := a.readDemands(t.Context(), t)
+	d, err := a.readHostState(t.Context(), t)
 	if err != nil || d.refusal.Wait > 0 {
 		return d.refusal, false, err
 	}
@@ -172,7 +172,7 @@ RETURNING used`
 
 // untilFree returns the wait until a slot is free, or the retry-after of the host.
 func (a *Allowance) untilFree(ctx context.Context) (provider.Refusal, error) {
-	d, err := a.readDemands(ctx, a.s.Read)
+	d, err := a.readHostState(ctx, a.s.Read)
 	if err != nil || d.refusal.Wait > 0 {
 		return d.refusal, err
 	}

@@ -130,7 +130,7 @@ func TestTake_KeepsLimitOfManyRequests(t *testing.T) {
 func TestTake_LeavesPartOfLimitToOthers(t *testing.T) {
 	each(t, func(f *fixture) {
 		for host, few := range map[string]int{"few": 10, "many": 800} { // the requests of "many" share slots
-			share := provider.Host{Key: host, Limit: provider.Limit{Requests: few, Per: time.Minute}, Others: few / 2}
+			share := provider.Host{Key: host, Limit: provider.Limit{Requests: few, Per: time.Minute}, Reserved: few / 2}
 			whole := provider.Host{Key: host, Limit: provider.Limit{Requests: few + few/2, Per: time.Minute}}
 			some, all := allowance.New(f.DB, "s", share), allowance.New(f.DB, "s", whole)
 			take := func(a provider.Allowance, limit int) (sent int) {

@@ -9,16 +9,16 @@ import (
 	"assay/internal/provider"
 )
 
-// demands holds the current wait and the current reported quota of a host.
-type demands struct {
+// hostState is the current wait and the current reported quota of a host.
+type hostState struct {
 	now      time.Time
 	refusal  provider.Refusal        // set during a wait, or when the quota is exhausted
 	blocked  time.Time               // end of the wait; zero: none
 	reported *provider.ReportedQuota // nil: none
 }
 
-// readDemands returns the current time and the demands of the host.
-func (a *Allowance) readDemands(ctx context.Context, q db.Querier) (d demands, err error) {
+// readHostState returns the current time and the state of the host.
+func (a *Allowance) readHostState(ctx context.Context, q db.Querier) (d hostState, err error) {
 	clock := a.s.Dialect.Clock(3)
 	type row struct {
 		now, blockedAt, blockedUntil, reportedAt, resetsAt int64

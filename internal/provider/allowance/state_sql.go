@@ -112,7 +112,7 @@ func (a *Allowance) readSlots(ctx context.Context, now time.Time) (slotState, er
 // returns the end of the retry-after, or zero if there is none.
 func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil time.Time, err error) {
 	b = provider.Budget{Limit: a.host.Limit, Left: a.host.Limit.Requests}
-	d, err := a.readDemands(ctx, a.s.Read)
+	d, err := a.readHostState(ctx, a.s.Read)
 	if err != nil && !errors.Is(err, errSetBack) {
 		return b, blockedUntil, err
 	}

@@ -14,7 +14,7 @@ func (t *Table) SetMost(n int) { t.most = n }
 func (t *Table) Most() int { return t.most }
 
 // Held returns the number of cached items.
-func (t *Table) Held() int64 { return t.held.Load() }
+func (t *Table) Held() int64 { return t.cachedItems.Load() }
 
 // SetSum replaces the query for the sum of all versions.
 func (t *Table) SetSum(sum func(context.Context, *db.DB) (int64, error)) { t.versions.sum = sum }

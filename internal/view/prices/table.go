@@ -22,11 +22,11 @@ const maxItems = 500_000
 // Table caches the prices of items. It is empty at first, and loads a bucket when one of its
 // names is requested. Its methods may be called concurrently.
 type Table struct {
-	store    *db.DB
-	most     int
-	versions versionCheck
-	buckets  [catalog.Buckets]bucket
-	held     atomic.Int64 // number of items in all buckets
+	store       *db.DB
+	most        int
+	versions    versionCheck
+	buckets     [catalog.Buckets]bucket
+	cachedItems atomic.Int64 // number of items in all buckets
 }
 
 // bucket is the cached part of one name bucket.
@@ -83,7 +83,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	if before == nil {
 		before = &contents{}
 	}
-	room := t.most - int(t.held.Load()) + len(before.items)
+	room := t.most - int(t.cachedItems.Load()) + len(before.items)
 	next := &contents{version: version, partial: true}
 	if room > 0 {
 		var b contentsBuilder
@@ -96,7 +96,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 			next.partial = false
 		}
 	}
-	t.held.Add(int64(len(next.items) - len(before.items)))
+	t.cachedItems.Add(int64(len(next.items) - len(before.items)))
 	b.now.Store(next)
 	return next, nil
 }

@@ -103,7 +103,7 @@ func traders(ctx context.Context, s *db.DB, days Days, users []int64) ([]Trader,
 		WITH wanted AS MATERIALIZED (SELECT d.day, u.user_key FROM `+s.Dialect.Rows(1, "day bigint")+` d CROSS JOIN `+s.Dialect.Rows(2, "user_key bigint")+` u)`+
 		traderSums+traderPairs+`
 			wanted w CROSS JOIN trader_pair p WHERE p.day = w.day AND p.user_key = w.user_key GROUP BY p.user_key, p.other_key) p`+traderGroups,
-		s.Dialect.PackIDs(list), s.Dialect.PackIDs(users))
+		s.Dialect.EncodeIDs(list), s.Dialect.EncodeIDs(users))
 }
 
 // TraderName is the public name of a user.
@@ -117,5 +117,5 @@ type TraderName struct {
 func TraderNames(ctx context.Context, s *db.DB, keys []int64) ([]TraderName, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *TraderName) error { return r.Scan(&n.Key, &n.Name) }, `
 		SELECT k.id, coalesce((SELECT u.display_name FROM platform_user u WHERE u.id = k.id AND u.leaderboard), '')
-		FROM `+s.Dialect.Rows(1, "id bigint")+` k`, s.Dialect.PackIDs(keys))
+		FROM `+s.Dialect.Rows(1, "id bigint")+` k`, s.Dialect.EncodeIDs(keys))
 }

@@ -298,7 +298,7 @@ func (l *Snapshot) scopedQuery(s scope, columns, from string) (text string, args
 	if s.names == nil {
 		return text, nil
 	}
-	return "WITH " + l.lists() + text, []any{l.d.PackTexts(s.names), l.d.PackTexts(s.requests)}
+	return "WITH " + l.lists() + text, []any{l.d.EncodeTexts(s.names), l.d.EncodeTexts(s.requests)}
 }
 
 // related calls a function for each result of a statement.

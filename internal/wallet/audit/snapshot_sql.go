@@ -164,7 +164,7 @@ func (l *Snapshot) EntriesAt(places []Place) ([]Entry, error) {
 func (l *Snapshot) EntriesOf(transactions []int64) ([]Entry, error) {
 	return readCells(l, wallet.ReadEntryColumns, takeEntry, `
 		SELECT `+wallet.ReadEntryColumns+` FROM wallet_entry e WHERE e.transaction_id `+l.d.OneOf(1)+`
-		ORDER BY e.transaction_id, e.user_id, e.currency, e.number`, l.d.PackIDs(transactions))
+		ORDER BY e.transaction_id, e.user_id, e.currency, e.number`, l.d.EncodeIDs(transactions))
 }
 
 // readTransactionColumns are the columns of a transaction, of a table called t.
@@ -222,7 +222,7 @@ type covering struct {
 func (l *Snapshot) coverings(trades []int64) ([]covering, error) {
 	return readCells(l, "t.id, t.trade_id, t.kind, t.terms", func(c *cells) covering {
 		return covering{id: c.int(), trade: c.int(), kind: wallet.Kind(c.text()), terms: c.hash()}
-	}, `SELECT t.id, t.trade_id, t.kind, t.terms FROM wallet_transaction t WHERE t.trade_id `+l.d.OneOf(1)+` AND t.trade_id <> 0 ORDER BY t.trade_id`, l.d.PackIDs(trades))
+	}, `SELECT t.id, t.trade_id, t.kind, t.terms FROM wallet_transaction t WHERE t.trade_id `+l.d.OneOf(1)+` AND t.trade_id <> 0 ORDER BY t.trade_id`, l.d.EncodeIDs(trades))
 }
 
 // readTradeColumns are the columns of a trade t with its buyer and seller.
@@ -257,7 +257,7 @@ func (l *Snapshot) trades(after int64, most int) ([]Trade, error) {
 
 // tradesOf returns the trades with the given ids, ordered by id. It omits missing ones.
 func (l *Snapshot) tradesOf(ids []int64) ([]Trade, error) {
-	return readCells(l, tradeNames, takeTrade, `SELECT `+readTradeColumns+tradesAndUsers+`WHERE t.id `+l.d.OneOf(1)+` ORDER BY t.id`, l.d.PackIDs(ids))
+	return readCells(l, tradeNames, takeTrade, `SELECT `+readTradeColumns+tradesAndUsers+`WHERE t.id `+l.d.OneOf(1)+` ORDER BY t.id`, l.d.EncodeIDs(ids))
 }
 
 // userTrades returns the ids of the trades of the user's transactions.

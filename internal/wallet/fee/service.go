@@ -250,8 +250,8 @@ func (s *Service) Quote(ctx context.Context, version int64, p Payment) (Explanat
 	return Explain(a.Set, p)
 }
 
-// errMoved means that another request activated a version in the meantime.
-var errMoved = errors.New("another version was activated")
+// errActivatedMeanwhile means that another request activated a version in the meantime.
+var errActivatedMeanwhile = errors.New("another version was activated")
 
 // activate makes next the active version unless the rules are equal. Comparing sets may
 // take a second. It is therefore done before the transaction, which only checks that the
@@ -277,7 +277,7 @@ func (s *Service) activate(ctx context.Context, next Activation, r Request, refu
 		}
 		next.Version = result.Version
 		err = s.Store.InTx(ctx, func(tx *db.Tx) error { return s.addAfter(tx, active.Version, next) })
-		if errors.Is(err, errMoved) {
+		if errors.Is(err, errActivatedMeanwhile) {
 			continue
 		}
 		if err != nil {
@@ -300,7 +300,7 @@ func (s *Service) addAfter(tx *db.Tx, newest int64, next Activation) error {
 	case err != nil:
 		return err
 	case active.Version != newest:
-		return errMoved
+		return errActivatedMeanwhile
 	}
 	if err := s.Keys.CheckRules(active.Sealed()); err != nil {
 		return err

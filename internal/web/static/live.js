@@ -71,7 +71,7 @@
   // probe finds out why the stream ended: the server is gone, the session has ended, or there
   // are too many streams.
   function probe() {
-    fetch("/standing", { headers: { "HX-Request": "true" }, cache: "no-store" }).then(function (response) {
+    fetch("/health", { headers: { "HX-Request": "true" }, cache: "no-store" }).then(function (response) {
       if (response.status === 401) return location.reload();
       lost(response.status >= 500 && response.status !== 503);
       setTimeout(connect, 5000);

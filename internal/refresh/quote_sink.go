@@ -19,9 +19,9 @@ const maxResponse = 256 << 20
 // HTTP requests.
 const quotesAtOnce = 64
 
-// response is the provider.Sink of one unit. It checks every quote, keeps one quote per item
+// quoteSink is the provider.Sink of one unit. It checks every quote, keeps one quote per item
 // and market, and encodes the quotes by bucket.
-type response struct {
+type quoteSink struct {
 	encoder   *encoder
 	markets   map[string]int64
 	counts    map[int64]*MarketFetch
@@ -44,12 +44,12 @@ const (
 	rejectCount    = "invalid count"
 )
 
-func (f *fetcher) newResponse(ctx context.Context, d provider.Description) *response {
+func (f *fetcher) newQuoteSink(ctx context.Context, d provider.Description) *quoteSink {
 	p, ok := f.encoders.Get().(*encoder)
 	if !ok {
 		p = newEncoder()
 	}
-	r := &response{
+	r := &quoteSink{
 		encoder: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
 		seen: &provider.Duplicates{}, provider: d.Name, pause: func() { admission.Yield(ctx) },
 	}
@@ -60,13 +60,13 @@ func (f *fetcher) newResponse(ctx context.Context, d provider.Description) *resp
 	return r
 }
 
-func (f *fetcher) recycle(r *response) {
+func (f *fetcher) recycle(r *quoteSink) {
 	r.encoder.reset()
 	f.encoders.Put(r.encoder)
 }
 
 // fetchFile fetches the file of a unit.
-func (r *response) fetchFile(ctx context.Context, src provider.Provider, unit *FetchUnit, meter *provider.Meter) error {
+func (r *quoteSink) fetchFile(ctx context.Context, src provider.Provider, unit *FetchUnit, meter *provider.Meter) error {
 	result, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, r)
 	r.silent, unit.StatedAt = result.Silent, result.ProviderTime
 	r.expect(src.Describe(), unit.File)
@@ -75,13 +75,13 @@ func (r *response) fetchFile(ctx context.Context, src provider.Provider, unit *F
 
 // expect adds a count for each market that the file covers, even if the response has no quote
 // of the market.
-func (r *response) expect(d provider.Description, file string) {
+func (r *quoteSink) expect(d provider.Description, file string) {
 	for _, key := range d.MarketsOf(file) {
 		r.count(r.markets[key])
 	}
 }
 
-func (r *response) count(market int64) *MarketFetch {
+func (r *quoteSink) count(market int64) *MarketFetch {
 	c := r.counts[market]
 	if c == nil {
 		c = &MarketFetch{MarketID: market, Outcome: OutcomeOK}
@@ -92,7 +92,7 @@ func (r *response) count(market int64) *MarketFetch {
 
 // fetches returns the counts of each market, ordered by market id. Units of one provider
 // update the same rows, and a common order prevents deadlocks.
-func (r *response) fetches() []MarketFetch {
+func (r *quoteSink) fetches() []MarketFetch {
 	out := make([]MarketFetch, 0, len(r.counts))
 	for _, c := range r.counts {
 		out = append(out, *c)
@@ -109,7 +109,7 @@ func (r *response) fetches() []MarketFetch {
 }
 
 // Restart implements provider.Sink.
-func (r *response) Restart() {
+func (r *quoteSink) Restart() {
 	r.encoder.reset()
 	clear(r.counts)
 	r.seen.Reset()
@@ -117,7 +117,7 @@ func (r *response) Restart() {
 }
 
 // Quote implements provider.Sink.
-func (r *response) Quote(q *provider.Quote) error {
+func (r *quoteSink) Quote(q *provider.Quote) error {
 	market, ok := r.markets[q.Market]
 	if !ok {
 		return &provider.Error{Provider: r.provider, Kind: provider.KindProtocol, Detail: rejectMarket}
@@ -150,7 +150,7 @@ func (r *response) Quote(q *provider.Quote) error {
 }
 
 // Reject implements provider.Sink.
-func (r *response) Reject(market, name, reason string) {
+func (r *quoteSink) Reject(market, name, reason string) {
 	id, ok := r.markets[market]
 	if ok {
 		r.count(id).Rejected++
@@ -169,7 +169,7 @@ func (r *response) Reject(market, name, reason string) {
 }
 
 // reject adds the name of a rejected row, unless the response has reached maxResponse.
-func (r *response) reject(market int64, name string) {
+func (r *quoteSink) reject(market int64, name string) {
 	if r.size <= maxResponse {
 		r.size += len(name) + 16
 		r.encoder.reject(market, name)
@@ -177,7 +177,7 @@ func (r *response) reject(market int64, name string) {
 }
 
 // encode returns the encoded quotes. It omits the quotes of an item on a market if they conflict.
-func (r *response) encode() []Blob {
+func (r *quoteSink) encode() []Blob {
 	if r.seen.Conflicts() == 0 {
 		return r.encoder.encode(nil)
 	}
@@ -211,7 +211,7 @@ func within[T ~int64](n T) bool { return n >= 0 && n <= maxNumber }
 // joined combines several calls into one response. When a call is retried, only the quotes of
 // that call are discarded.
 type joined struct {
-	*response
+	*quoteSink
 	quotes []provider.Quote
 	reject []rejected
 }
@@ -226,10 +226,10 @@ func (j *joined) flush(stated time.Time) {
 		if j.quotes[i].MarketTime.IsZero() {
 			j.quotes[i].MarketTime = stated
 		}
-		_ = j.response.Quote(&j.quotes[i]) // Quote has checked the market already
+		_ = j.quoteSink.Quote(&j.quotes[i]) // Quote has checked the market already
 	}
 	for _, r := range j.reject {
-		j.response.Reject(r.market, r.name, r.reason)
+		j.quoteSink.Reject(r.market, r.name, r.reason)
 	}
 	j.quotes, j.reject = j.quotes[:0], j.reject[:0]
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func TestResponse_FetchesAreOrderedByMarket(t *testing.T) {
-	a := &response{counts: map[int64]*MarketFetch{}}
+	a := &quoteSink{counts: map[int64]*MarketFetch{}}
 	want := []int64{1, 2, 3, 5, 8, 13, 21, 34}
 	for _, market := range []int64{21, 3, 1, 34, 8, 2, 13, 5} {
 		a.count(market)
