@@ -2,12 +2,14 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
@@ -22,6 +24,9 @@ type pages struct {
 	streams   *streams
 	sections  []section // sections that have a page
 	templates map[string]*template.Template
+
+	verifyLedger func(context.Context) error // verifies the whole ledger; tests replace it
+	verifyTime   time.Duration               // limit of verifyLedger
 }
 
 // frame is the common data of all pages.
