@@ -94,7 +94,7 @@ func (*operatorsCreateCmd) examples() []example {
 func (c *operatorsCreateCmd) Run(ctx context.Context, s *session) (err error) {
 	r := operatorRequest(http.MethodPost, "")
 	body := operatorBody{Name: c.Name, Role: c.Role}
-	if body.Password, err = s.readPassword(); err != nil {
+	if body.Password, err = s.readPassword(ctx); err != nil {
 		return err
 	}
 	r.body = body
@@ -128,7 +128,7 @@ func (*operatorsPasswordCmd) examples() []example {
 }
 
 func (c *operatorsPasswordCmd) Run(ctx context.Context, s *session) error {
-	password, err := s.readPassword()
+	password, err := s.readPassword(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ const maxPassword = 1024
 
 // readPassword returns a password: on a terminal it prompts twice and does not show the text, otherwise
 // it reads the first line of standard input.
-func (s *session) readPassword() (string, error) {
+func (s *session) readPassword(ctx context.Context) (string, error) {
 	f, ok := s.Stdin.(*os.File)
 	if !ok || !isatty.IsTerminal(f.Fd()) {
 		text, err := io.ReadAll(io.LimitReader(s.Stdin, maxPassword+1))
@@ -182,24 +182,52 @@ func (s *session) readPassword() (string, error) {
 		}
 		return string(line), nil
 	}
-	first, err := s.ask(f, "Password: ")
+	first, err := s.ask(ctx, f, "Password: ")
 	if err != nil {
 		return "", err
 	}
-	again, err := s.ask(f, "Password again: ")
+	again, err := s.ask(ctx, f, "Password again: ")
 	if err == nil && first != again {
 		err = &usageError{text: "the two passwords differ; enter the same one twice"}
 	}
 	return first, err
 }
 
-// ask prints a prompt and reads a line from the terminal without showing it.
-func (s *session) ask(f *os.File, prompt string) (string, error) {
-	_, _ = io.WriteString(s.Stderr, prompt)
-	line, err := term.ReadPassword(int(f.Fd()))
-	s.printf("")
+// ask prints a prompt and reads a line from the terminal without showing it. If ctx ends first, for
+// example because of Ctrl-C, it turns the echo of the terminal on again.
+func (s *session) ask(ctx context.Context, f *os.File, prompt string) (string, error) {
+	terminal := int(f.Fd())
+	before, err := term.GetState(terminal)
 	if err != nil {
-		return "", fmt.Errorf("read the password from the terminal: %w", err)
+		return "", fmt.Errorf("read the settings of the terminal: %w", err)
 	}
-	return string(line), nil
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	type result struct {
+		line []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	_, _ = io.WriteString(s.Stderr, prompt)
+	// Nothing can interrupt a read from a terminal. After an interrupt, the read ends with the process.
+	go func() {
+		line, err := term.ReadPassword(terminal)
+		read <- result{line, err}
+	}()
+	select {
+	case r := <-read:
+		s.printf("")
+		if r.err != nil {
+			return "", fmt.Errorf("read the password from the terminal: %w", r.err)
+		}
+		return string(r.line), nil
+	case <-ctx.Done():
+		err := term.Restore(terminal, before)
+		s.printf("")
+		if err != nil {
+			return "", fmt.Errorf("turn the echo of the terminal on: %w", err)
+		}
+		return "", ctx.Err()
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -90,6 +91,27 @@ func TestPostgres_KeepsPlansOnlyInSmallTransactions(t *testing.T) {
 	}
 	must(t, s.InSmallTx(t.Context(), is("force_generic_plan", "off")))
 	must(t, s.InTx(t.Context(), is("force_custom_plan", "on"))) // on the same connection, because it is the only idle one
+}
+
+// Compiling a scan of all items takes longer than the scan.
+func TestPostgres_CompilesNoStatementsUnlessConfigured(t *testing.T) {
+	d := dbtest.On(t, dbtest.PostgreSQL)
+	for parameter, want := range map[string]string{"": "off", "jit=on": "on"} {
+		configured := d
+		if parameter != "" {
+			u, err := url.Parse(d.URL)
+			must(t, err)
+			q := u.Query()
+			q.Set("jit", want)
+			u.RawQuery = q.Encode()
+			configured.URL = u.String()
+		}
+		var got string
+		must(t, configured.Open(t, db.Options{}).Read.QueryRowContext(t.Context(), `SELECT current_setting('jit')`).Scan(&got))
+		if got != want {
+			t.Errorf("setting jit with the parameter %q: got %q, want %q", parameter, got, want)
+		}
+	}
 }
 
 func TestPostgres_MigrationBypassesThePooler(t *testing.T) {

@@ -30,3 +30,30 @@ func TestUnpricedItems_UsesIndex(t *testing.T) {
 		t.Errorf("got the plan\n%s, want the index item_unpriced without a sort or a scan of all items", plan)
 	}
 }
+
+// Few prices are held, so these queries must not scan all items.
+func TestHeldPrices_UseIndex(t *testing.T) {
+	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
+		t.Run(engine, func(t *testing.T) {
+			d := dbtest.On(t, engine)
+			d.Open(t, db.Options{})
+			raw := d.Raw(t)
+			defer raw.Close()
+			for _, statement := range []string{
+				`INSERT INTO item (id, app_id, name, phase, bucket, price, status, candidate)
+					WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 35000)
+					SELECT i, 730, 'i' || i, '', 0, 5, 0, CASE WHEN i % 1000 = 0 THEN 9 ELSE 0 END FROM n`,
+				`ANALYZE`,
+			} {
+				if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for query, args := range map[string][]any{heldPricesSQL: {5, 100}, heldCountSQL: nil} {
+				if plan := d.Explain(t, raw, query, args...); !strings.Contains(plan, "item_held") {
+					t.Errorf("got the plan\n%s, want the index item_held", plan)
+				}
+			}
+		})
+	}
+}

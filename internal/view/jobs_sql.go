@@ -160,7 +160,7 @@ func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch
 // findJobItems returns the items of a job that match a filter. If words is not empty, the name
 // must contain all of them.
 func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words prices.Words, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
-	batches, err := jobBatches(ctx, s, job, f.Cause, words, afterBatch)
+	batches, err := jobBatches(ctx, s, job, f, words, afterBatch)
 	var out []StoredJobItem
 	for k := 0; k < len(batches) && len(out) < limit && err == nil; k++ {
 		if batches[k] > afterBatch {
@@ -187,10 +187,11 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, wor
 	return out, err
 }
 
-// jobBatches returns the batches of a job in order, starting with the batch from. A cause selects
-// batches with items that failed for it. Words select batches whose range includes a name with all
-// words.
-func jobBatches(ctx context.Context, s *db.DB, job int64, cause string, words prices.Words, from int64) ([]int64, error) {
+// jobBatches returns the batches of a job in order, starting with the batch from. A state selects
+// batches that count items in it, because reading the items of a batch is expensive. A cause
+// selects batches with items that failed for it. Words select batches whose range includes a name
+// with all words.
+func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words prices.Words, from int64) ([]int64, error) {
 	var named map[int64]bool
 	var err error
 	if len(words) > 0 {
@@ -206,11 +207,11 @@ func jobBatches(ctx context.Context, s *db.DB, job int64, cause string, words pr
 		if err := r.Scan(&batch, &text); err != nil {
 			return err
 		}
-		if cause != "" {
+		if f.Cause != "" {
 			if err := json.Unmarshal(text, &failures); err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(failures, func(f refresh.Failure) bool { return f.Error == cause }) {
+			if !slices.ContainsFunc(failures, func(failure refresh.Failure) bool { return failure.Error == f.Cause }) {
 				return nil
 			}
 		}
@@ -218,8 +219,11 @@ func jobBatches(ctx context.Context, s *db.DB, job int64, cause string, words pr
 			out = append(out, batch)
 		}
 		return nil
-	}, `SELECT batch, CASE WHEN $3 THEN failures ELSE '' END FROM refresh_batch_items WHERE job_id = $1 AND batch >= $2 ORDER BY batch`,
-		job, from, cause != "")
+	}, `SELECT i.batch, CASE WHEN $3 THEN i.failures ELSE '' END
+		FROM refresh_batch_items i JOIN refresh_batch b ON b.job_id = i.job_id AND b.batch = i.batch
+		WHERE i.job_id = $1 AND i.batch >= $2 AND CASE $4 WHEN 'updated' THEN b.updated WHEN 'noQuote' THEN b.no_quote
+			WHEN 'failed' THEN b.failed WHEN 'cancelled' THEN b.cancelled WHEN 'pending' THEN b.pending ELSE 1 END > 0
+		ORDER BY i.batch`, job, from, f.Cause != "", f.State)
 	return out, err
 }
 

@@ -128,6 +128,12 @@ func (r *ItemReader) Held(ctx context.Context, after string, limit int) (Page[He
 	return page(rows, limit, func(h *HeldPrice) HeldPrice { return *h }, func(h *HeldPrice) *string { return cursor("held", h.ID) }), err
 }
 
+// HeldCount returns the number of held prices. It needs no scan of all items, and does not wait for
+// the admission gate.
+func (r *ItemReader) HeldCount(ctx context.Context) (int64, error) {
+	return countHeldPrices(ctx, r.o.Store)
+}
+
 // Missing lists the missing-price queue, sorted by the next attempt.
 func (r *ItemReader) Missing(ctx context.Context, after string, limit int) (Page[MissingPrice], error) {
 	leave, err := r.o.enter(ctx, admission.List)

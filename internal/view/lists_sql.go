@@ -124,7 +124,19 @@ func readHeldPrices(ctx context.Context, s *db.DB, after int64, limit int) ([]He
 		err := r.Scan(&h.ID, &h.Key.AppID, &h.Key.Name, &h.Key.Phase, &h.Price, &h.Candidate, &since, &h.Guard)
 		h.Since = db.Moment(since)
 		return err
-	}, `SELECT id, app_id, name, phase, price, candidate, candidate_at, guard FROM item WHERE candidate > 0 AND id > $1 ORDER BY id LIMIT $2`, after, limit)
+	}, heldPricesSQL, after, limit)
+}
+
+// The index item_held serves these statements.
+const (
+	heldPricesSQL = `SELECT id, app_id, name, phase, price, candidate, candidate_at, guard FROM item WHERE candidate > 0 AND id > $1 ORDER BY id LIMIT $2`
+	heldCountSQL  = `SELECT count(*) FROM item WHERE candidate > 0`
+)
+
+// countHeldPrices counts all held prices.
+func countHeldPrices(ctx context.Context, s *db.DB) (n int64, err error) {
+	err = s.Read.QueryRowContext(ctx, heldCountSQL).Scan(&n)
+	return n, err
 }
 
 // MissingPrice is an entry of the missing-price queue.

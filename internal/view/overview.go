@@ -198,11 +198,10 @@ func (r *OverviewReader) situation(ctx context.Context, providers ProvidersDebug
 			s.Running = &bar
 		}
 	}
-	counts, err := r.all.Items.PriceCounts(ctx)
-	if err != nil {
+	var err error
+	if s.Held, err = r.all.Items.HeldCount(ctx); err != nil {
 		return s, err
 	}
-	s.Held = counts.Held
 	health, err := r.all.Health.Health(ctx, false)
 	if err != nil {
 		return s, err

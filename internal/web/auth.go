@@ -42,7 +42,7 @@ func (s *auth) read(least Role, h sessionHandler) http.HandlerFunc {
 			return
 		case !fromScript(r):
 			sess.flash = s.takeFlash(w, r, sess)
-			s.verdict(r.Context()) // updates the status dot in the page header
+			s.verdict(r.Context(), healthMaxAgePage) // updates the status dot in the page header
 		}
 		s.allow(w, r, sess, least, h)
 	}

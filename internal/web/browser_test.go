@@ -70,7 +70,7 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 	server := httptest.NewServer(w.handler)
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
-	b.look("light", 1280, 900)
+	b.look("light", 1440, 900)
 
 	b.open("/")
 	b.shoot("sign-in")

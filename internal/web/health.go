@@ -9,8 +9,13 @@ import (
 	"assay/internal/view"
 )
 
-// healthMaxAge is how long a verdict is cached.
-const healthMaxAge = 15 * time.Second
+// These are the longest times for which a cached verdict is shown. A new verdict needs a scan of
+// all items, which would delay a page. The script renews the dot of an open page, so that few
+// pages have to.
+const (
+	healthMaxAge     = 15 * time.Second // by the script
+	healthMaxAgePage = time.Minute      // by a page
+)
 
 // healthCache caches the verdict of the overview, which all pages show as a dot.
 type healthCache struct {
@@ -27,9 +32,9 @@ func unknownHealth() view.Verdict {
 	return view.Verdict{Level: "calm", Text: "The state is not known yet."}
 }
 
-// verdict returns a recent verdict. While one request reads it, the other requests return the
-// last verdict.
-func (s *pages) verdict(ctx context.Context) view.Verdict {
+// verdict returns a verdict that is younger than kept. While one request reads it, the other
+// requests return the last verdict.
+func (s *pages) verdict(ctx context.Context, kept time.Duration) view.Verdict {
 	c := s.health
 	if !c.reading.TryLock() {
 		return c.get()
@@ -37,7 +42,7 @@ func (s *pages) verdict(ctx context.Context) view.Verdict {
 	defer c.reading.Unlock()
 	c.mu.Lock()
 	age := s.Now().Sub(c.at)
-	known := !c.at.IsZero() && age >= 0 && age < healthMaxAge
+	known := !c.at.IsZero() && age >= 0 && age < kept
 	c.mu.Unlock()
 	if known {
 		return c.get()
@@ -65,6 +70,6 @@ func (c *healthCache) get() view.Verdict {
 
 // showHealth responds with only the dot. The script requests it.
 func (s *pages) showHealth(w http.ResponseWriter, r *http.Request, _ session) error {
-	s.execute(w, r, http.StatusOK, "refusal", "health", s.verdict(r.Context()))
+	s.execute(w, r, http.StatusOK, "refusal", "health", s.verdict(r.Context(), healthMaxAge))
 	return nil
 }

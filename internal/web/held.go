@@ -44,11 +44,11 @@ func (s *itemPages) held(w http.ResponseWriter, r *http.Request, sess session) e
 	if err != nil {
 		return err
 	}
-	counts, err := s.Items.PriceCounts(r.Context())
+	total, err := s.Items.HeldCount(r.Context())
 	if err != nil {
 		return err
 	}
-	page := heldPage{frame: s.frame("Held prices", "held", &sess), List: list.until(found.NextCursor), Total: counts.Held, Self: r.URL.RequestURI()}
+	page := heldPage{frame: s.frame("Held prices", "held", &sess), List: list.until(found.NextCursor), Total: total, Self: r.URL.RequestURI()}
 	for _, h := range found.Items {
 		row := heldRow{itemRef: refOf(h.Key), HeldPrice: h}
 		if move, ok := money.Ratio(h.Candidate-h.Price, h.Price); ok && h.Price > 0 {
@@ -130,14 +130,14 @@ const mostAccepted = 5000
 
 // acceptAll accepts all held prices.
 func (s *itemPages) acceptAll(w http.ResponseWriter, r *http.Request, sess session) error {
-	counts, err := s.Items.PriceCounts(r.Context())
+	total, err := s.Items.HeldCount(r.Context())
 	if err != nil {
 		return err
 	}
-	if counts.Held == 0 {
+	if total == 0 {
 		return s.done(w, r, sess, flash{Text: "No price is held."}, nil)
 	}
-	ok, err := s.confirmed(w, r, sess, acceptQuestion(min(counts.Held, mostAccepted), ""))
+	ok, err := s.confirmed(w, r, sess, acceptQuestion(min(total, mostAccepted), ""))
 	if !ok {
 		return err
 	}

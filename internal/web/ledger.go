@@ -190,15 +190,15 @@ const verifyTime = 90 * time.Second
 // verifyAll verifies the whole ledger and stores the result, like the background verification.
 // The gate limits how many verifications run at once.
 func (s *moneyPages) verifyAll(w http.ResponseWriter, r *http.Request, sess session) error {
-	ctx, cancel := context.WithTimeout(r.Context(), verifyTime)
+	ctx, cancel := context.WithTimeout(r.Context(), s.verifyTime)
 	defer cancel()
 	leave, err := s.Gate.Enter(ctx, admission.Verification)
 	if err == nil {
-		err = s.Ledger.VerifyAll(ctx)
+		err = s.verifyLedger(ctx)
 		leave()
 	}
 	if r.Context().Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return s.done(w, r, sess, flash{Text: "The ledger is too large to verify here within " + humanDuration(verifyTime) +
+		return s.done(w, r, sess, flash{Text: "The ledger is too large to verify here within " + humanDuration(s.verifyTime) +
 			". Nothing was stored. Run assay verify --all, or wait for the verification in the background."}, nil)
 	}
 	return s.done(w, r, sess, flash{Good: true, Text: "The whole ledger was verified. The result is below."}, err)

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"assay/internal/money"
 )
@@ -46,6 +49,23 @@ func TestLedger_VerifiesTheWholeLedger(t *testing.T) {
 	w.exec(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'ben'`)
 	v.post("/ledger/verify-all", "back", "/ledger")
 	mustContain(t, v.get("/ledger").body, "The ledger does not verify:", "cached_balance")
+}
+
+func TestLedger_ReportsThatVerificationTakesTooLong(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	s := w.handler.(*site)
+	if s.verifyTime != 90*time.Second {
+		t.Errorf("limit of a verification: got %v, want 90s", s.verifyTime)
+	}
+	s.verifyTime = time.Millisecond
+	s.verifyLedger = func(ctx context.Context) error {
+		<-ctx.Done()
+		return fmt.Errorf("verify the ledger: %w", ctx.Err())
+	}
+	v.post("/ledger/verify-all", "back", "/ledger")
+	mustContain(t, v.get("/ledger").body, "The ledger is too large to verify here within 1 ms. Nothing was stored.", "assay verify --all",
+		"The whole ledger has not been verified yet.")
 }
 
 func TestLedger_SendsEntriesAsFile(t *testing.T) {

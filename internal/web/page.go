@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"html/template"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
@@ -23,6 +25,9 @@ type pages struct {
 	streams   *streams
 	sections  []section                            // sections that have a page
 	templates map[string]func() *template.Template // by page; parsed at the first call
+
+	verifyLedger func(context.Context) error // verifies the whole ledger; tests replace it
+	verifyTime   time.Duration               // limit of verifyLedger
 }
 
 // frame is the common data of all pages.

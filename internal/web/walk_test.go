@@ -1,18 +1,22 @@
 package web
 
 import (
+	"encoding/json"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"assay/internal/api" //nolint:depguard // the walk includes the page of the API documentation
+	"assay/internal/db"
 	"assay/internal/db/dbtest"
 	"assay/internal/randtest"
 )
@@ -75,6 +79,33 @@ func (w *world) fill(t *testing.T) {
 	w.writeFees(700)
 	v.post("/operators", "name", "anna", "role", "admin", "password", annasPassword)
 	w.insertSamples()
+	w.insertHistory(redline)
+}
+
+// insertHistory inserts a week of changes before the stored prices of an item.
+func (w *world) insertHistory(name string) {
+	w.Helper()
+	const newest = ` FROM price_point WHERE item_id = (SELECT id FROM item WHERE name = $1 AND phase = '') ORDER BY at DESC LIMIT 1`
+	stored := w.read(`SELECT quotes`+newest, name)
+	for i, thousandths := range []int64{962, 958, 971, 968, 983, 977, 990, 1004, 996, 1009, 1001} {
+		var quotes [][]any // of each market: id, currency, ask, bid, median and more
+		must(w, json.Unmarshal([]byte(stored), &quotes))
+		for market, quote := range quotes {
+			apart := thousandths + int64((i*(market+3))%7) - 3 // markets do not move in step
+			for field := 2; field <= 4; field++ {
+				quote[field] = math.Round(quote[field].(float64) * float64(apart) / 1000)
+			}
+		}
+		scaled, err := json.Marshal(quotes)
+		must(w, err)
+		at := w.clock.Now().Add(time.Duration(i*13)*time.Hour - 167*time.Hour)
+		w.exec(`INSERT INTO price_point (item_id, at, updated_at, checked_at, quotes_at, price, status, average, median, consensus, interval_low, interval_high,
+				candidate, candidate_at, rate_set, level_set, method_version, used, method, guard, quotes)
+			SELECT item_id, CAST($2 AS BIGINT), CAST($2 AS BIGINT), CAST($2 AS BIGINT), CAST($2 AS BIGINT), price * CAST($3 AS BIGINT) / 1000, status, average, median, consensus * CAST($3 AS BIGINT) / 1000,
+				interval_low * CAST($3 AS BIGINT) / 1000, interval_high * CAST($3 AS BIGINT) / 1000,
+				candidate, candidate_at, rate_set, level_set, method_version, used, method, guard, CAST($4 AS TEXT)`+newest,
+			name, db.Micros(at), thousandths, string(scaled))
+	}
 }
 
 // withAPI returns the handler of a complete server: the API and the pages.

@@ -64,7 +64,10 @@ type site struct {
 
 // New returns the handler of the page for the path "/". It starts no goroutines.
 func New(deps Deps) http.Handler {
-	p := &pages{Deps: deps, health: &healthCache{}, streams: &streams{}, assets: loadAssets()}
+	p := &pages{
+		Deps: deps, health: &healthCache{}, streams: &streams{}, assets: loadAssets(),
+		verifyLedger: deps.Ledger.VerifyAll, verifyTime: verifyTime,
+	}
 	p.parse()
 	s := &site{&auth{p, http.NewCrossOriginProtection()}, http.NewServeMux()}
 	routes := p.routes()

@@ -53,6 +53,8 @@ CREATE UNIQUE INDEX item_key ON item (app_id, name, phase);
 -- condition. The condition is on the status, because an index on the price would be
 -- updated with each price.
 CREATE INDEX item_unpriced ON item (app_id, name, phase) WHERE status = 5;
+-- Items with a held price. They are few.
+CREATE INDEX item_held ON item (id) WHERE candidate > 0;
 
 -- The lower 32 bits of item ids.
 CREATE SEQUENCE item_number MAXVALUE 4294967295;
