@@ -63,7 +63,7 @@ func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 		return i.ID, err
 	}, `SELECT id, app_id, name, phase, price, status, candidate, candidate_at,
 			guard, range_low, range_high, price_checked_at, price_updated_at, estimated_at, quotes_at, no_sales_since, failures, rev
-		FROM item WHERE `, "id")
+		FROM item`, "id")
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 		var err error
 		q.quotes, err = DecodeQuotes(string(text))
 		return q.item, err
-	}, `SELECT item_id, quotes FROM item_quotes WHERE `, "item_id")
+	}, `SELECT item_id, quotes FROM item_quotes`, "item_id")
 	for i := range items {
 		if len(quotes) > 0 && quotes[0].item == items[i].ID {
 			items[i].Quotes, quotes = quotes[0].quotes, quotes[1:]
@@ -103,12 +103,12 @@ func rowsByID[T any](ctx context.Context, s *db.DB, b Batch, ids []int64, scan f
 		return err
 	}
 	if most := 4 * len(ids); b.Kind == Bulk {
-		_, err := db.CollectByIndex(ctx, s, row, query+key+` >= $1 AND `+key+` <= $2 ORDER BY `+key+` LIMIT $3`, ids[0], ids[len(ids)-1], most)
+		_, err := db.CollectByIndex(ctx, s, row, query+` WHERE `+key+` >= $1 AND `+key+` <= $2 ORDER BY `+key+` LIMIT $3`, ids[0], ids[len(ids)-1], most)
 		if err != nil || read < most {
 			return out, err
 		}
 	}
 	out, rest = out[:0], ids
-	_, err := db.CollectByIndex(ctx, s, row, query+key+` `+s.Dialect.OneOf(1)+` ORDER BY `+key, s.Dialect.EncodeIDs(ids))
+	_, err := db.CollectByIndex(ctx, s, row, query+` WHERE `+key+` `+s.Dialect.OneOf(1)+` ORDER BY `+key, s.Dialect.EncodeIDs(ids))
 	return out, err
 }

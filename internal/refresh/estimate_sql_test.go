@@ -15,6 +15,39 @@ import (
 	"assay/internal/view"
 )
 
+func TestBatchItems_ReadsFewItemsOfALargeRange(t *testing.T) {
+	each(t, func(f *fixture) {
+		var names []string
+		for i := range 40 {
+			names = append(names, fmt.Sprintf("Item %02d", i))
+		}
+		ids := f.items(names...)
+		slices.Sort(ids)
+		quotes := refresh.EncodeQuotes([]refresh.MarketSnapshot{{MarketID: 1, Currency: "USD", Ask: 5}})
+		f.Tx(func(tx *db.Tx) error {
+			for _, id := range ids[1:] { // the first item has no quotes
+				if _, err := tx.Exec(`INSERT INTO item_quotes (item_id, quotes) VALUES ($1, $2)`, id, quotes); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for _, owned := range [][]int64{{ids[0], ids[39]}, ids} { // the second time all items are due
+			f.own(fmt.Sprint("user of ", len(owned)), owned...)
+			b := refresh.Batch{JobID: f.plan(refresh.Bulk, 1, unit("s", "f")), Kind: refresh.Bulk}
+			items, err := refresh.BatchItems(f.Context(), f.DB, b)
+			f.Must(err)
+			var got []int64
+			for _, i := range items {
+				got = append(got, i.ID)
+				f.Is("has quotes", len(i.Quotes) == 1, i.ID != ids[0])
+			}
+			f.Is("items", fmt.Sprint(got), fmt.Sprint(owned))
+			f.Tx(func(tx *db.Tx) error { return refresh.FailJob(tx, b.JobID, "test") })
+		}
+	})
+}
+
 func TestClaimBatch_WaitsForUnitsOfTheBatch(t *testing.T) {
 	each(t, func(f *fixture) {
 		names := []string{"A", "B", "C", "D", "E", "F", "G", "H"}

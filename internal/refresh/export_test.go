@@ -28,6 +28,7 @@ var (
 	Blobs            = readBlobs
 	CancelJob        = cancelJob
 	DueNamesOf       = dueNamesOf
+	EncodeQuotes     = encodeQuotes
 	EndUnit          = endUnit
 	FailJob          = failJob
 	HasDueMissing    = hasDueMissing
