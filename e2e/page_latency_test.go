@@ -111,7 +111,7 @@ func fillPages(s *server, names []string) (trade string) {
 // of each kind of row, by name.
 func visitedPages(item, run, trade string) map[string]string {
 	pages := map[string]string{
-		"overview": "/", "part live": "/live", "part standing": "/standing", "api": "/docs", "search": "/search?q=redline",
+		"overview": "/", "part live": "/live", "part health": "/health", "api": "/docs", "search": "/search?q=redline",
 		"items by market and price": "/items?market=sim-fjord&minPrice=1&sort=-price", "items by words": "/items?q=ak+redline", "items stale": "/items?status=stale",
 		"items by move": "/items?sort=-dayChange", "item": "/item?app=730&name=" + url.QueryEscape(item), "item, all time": "/item?app=730&range=all&name=" + url.QueryEscape(item),
 		"run": "/runs/" + run, "run, failed": "/runs/" + run + "?state=failed", "run, words": "/runs/" + run + "?q=redline", "provider": "/providers/sim", "provider, 7 days": "/providers/sim?period=7d", "user": "/users/user0", "trade": "/trades/" + trade,
