@@ -227,7 +227,7 @@ func TestShellCommands_FindsEveryCall(t *testing.T) {
 // documentation, also in places where it cannot run in a test.
 func TestPages_EveryCommandParses(t *testing.T) {
 	root := filepath.Join("..", "..")
-	files := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "client/go/README.md", "client/ts/README.md"}
+	files := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "client/go/README.md", "client/ts/README.md", "deploy/release/archive-readme.md"}
 	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") && path != "docs/reference/cli.md" {
 			files = append(files, path)
