@@ -14,7 +14,7 @@ import (
 
 var (
 	pageBlock    = regexp.MustCompile("(?sm)^ *```(\\w*)[^\n]*\n(.*?)^ *```")
-	pageInline   = regexp.MustCompile("`((?:bin/|\\./)?assay [^`\n]+)`")
+	pageInline   = regexp.MustCompile("`([^`\n]+)`")
 	notCommand   = regexp.MustCompile(`^(?:works|is|has|\.\.\.)\b`)
 	incomplete   = regexp.MustCompile(`^(?:expected|missing flags)`)
 	here         = regexp.MustCompile(`<<-?["']?(\w+)["']?`)
