@@ -5,6 +5,7 @@ package docs_test
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -95,6 +96,29 @@ func TestIndex_HasEveryPage(t *testing.T) {
 		if ok && inside != "README.md" && !strings.Contains(index, "]("+inside+")") {
 			t.Errorf("docs/README.md does not list %s", inside)
 		}
+	}
+}
+
+// TestBlocks_AreValidShell checks the syntax of all shell commands. TestPages_EveryCommandParses in
+// internal/cli parses the commands of the program, and e2e runs those that need nothing else.
+func TestBlocks_AreValidShell(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not installed")
+	}
+	block := regexp.MustCompile("(?sm)^( *)```(?:sh|bash)\n(.*?)^ *```")
+	checked := 0
+	for page, text := range pages(t) {
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
+			checked++
+			cmd := exec.CommandContext(t.Context(), "bash", "-n")
+			cmd.Stdin = strings.NewReader(strings.ReplaceAll("\n"+m[2], "\n"+m[1], "\n"))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: got error %v, want valid commands: %s\n%s", page, err, out, m[2])
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("found %d blocks, want at least 50: the test no longer recognizes them", checked)
 	}
 }
 

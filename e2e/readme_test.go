@@ -41,8 +41,10 @@ func create(t *testing.T, path, text string) {
 func TestReadme_LivePricesAndExamples(t *testing.T) {
 	t.Parallel()
 	const name, knife = "AK-47 | Redline (Field-Tested)", "★ Karambit | Doppler (Factory New)"
+	// Without sales in 30 days, later runs would skip the item.
+	sold := [4]skinporttest.Sales{{Median: "28.40", Volume: 2}, {Median: "28.30", Volume: 11}, {Median: "28.20", Volume: 46}, {Median: "28.10", Volume: 130}}
 	fakes := map[string]*httptest.Server{
-		"SKINPORT": httptest.NewServer(&skinporttest.Server{Rows: []skinporttest.Row{{Name: name, Ask: "28.50", Quantity: 40}}}),
+		"SKINPORT": httptest.NewServer(&skinporttest.Server{Rows: []skinporttest.Row{{Name: name, Ask: "28.50", Quantity: 40, Sales: sold}}}),
 		"CSFLOAT":  httptest.NewServer(&csfloattest.Server{Rows: []csfloattest.Row{{Name: name, MinPrice: "2795", Quantity: "12"}}, Dopplers: []csfloattest.Doppler{{Name: knife, PaintIndex: "418", Phase: "Phase 1", MinPrice: "90000"}}}),
 		"WAXPEER":  httptest.NewServer(&waxpeertest.Server{Rows: []waxpeertest.Row{{Name: name, Min: "28100", Count: "7"}}, Dopplers: []waxpeertest.Doppler{{Name: knife, Phase: "Phase 1", Price: "900000"}}}),
 	}
@@ -68,14 +70,14 @@ func TestReadme_LivePricesAndExamples(t *testing.T) {
 	}
 	of := strings.NewReplacer("http://127.0.0.1:8080", "http://"+s.addr, `process.env.PLATFORM_API_TOKEN!`, `"`+s.secret("PLATFORM_API_TOKEN")+`"`,
 		`os.Getenv("PLATFORM_API_TOKEN")`, `"`+s.secret("PLATFORM_API_TOKEN")+`"`)
-	push, prices, _ := strings.Cut(of.Replace(readmeBlock(t, "sh", "PLATFORM_API_TOKEN=$(cat")), "\nbin/assay prices")
+	push, prices, _ := strings.Cut(of.Replace(readmeBlock(t, "sh", "PLATFORM_API_TOKEN=$(cat")), "\nsleep 5; bin/assay prices")
 	if out := runIn(t, dir, nil, "sh", "-ec", push); !strings.Contains(out, `"queuedNames":1`) {
 		t.Errorf("push: got %s, want one queued name", out)
 	}
 	s.awaitPriced()
 	show := "LISTEN_ADDR=" + s.addr + " bin/assay prices" + prices
-	if out := runIn(t, dir, nil, "sh", "-ec", show); !regexp.MustCompile(`price +28\.1 USD \(ok`).MatchString(out) {
-		t.Errorf("assay item: got %s, want the price 28.1 USD with status ok", out)
+	if out := runIn(t, dir, nil, "sh", "-ec", show); !regexp.MustCompile(`price +28\.1 USD \(ok`).MatchString(out) || strings.Contains(out, "no sales") {
+		t.Errorf("assay prices: got %s, want the price 28.1 USD with status ok, and no pause", out)
 	}
 	const printed = name + " 28.1 USD ok\n"
 	t.Run("TypeScript", func(t *testing.T) {

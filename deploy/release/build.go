@@ -133,18 +133,19 @@ func writePlatform(o options, p platform, dist, binary string, extra []file) err
 		executable += ".exe"
 	}
 	files := append([]file{{name: executable, data: program, mode: 0o755}}, extra...)
-	copied := []string{"LICENSE", "README.md"}
+	// The README of the source links to pages that the archive does not have.
+	copied := []struct{ from, name string }{{"LICENSE", "LICENSE"}, {"deploy/release/archive-readme.md", "README.md"}}
 	if p.os == "linux" {
 		for _, unit := range []string{"assay.service", "assay-backup.service", "assay-backup.timer", "sysusers.conf", "assay.conf"} {
-			copied = append(copied, "deploy/systemd/"+unit)
+			copied = append(copied, struct{ from, name string }{"deploy/systemd/" + unit, "deploy/systemd/" + unit})
 		}
 	}
-	for _, name := range copied {
-		data, err := os.ReadFile(filepath.Join(o.Source, filepath.FromSlash(name)))
+	for _, c := range copied {
+		data, err := os.ReadFile(filepath.Join(o.Source, filepath.FromSlash(c.from)))
 		if err != nil {
 			return err
 		}
-		files = append(files, file{name: name, data: data})
+		files = append(files, file{name: c.name, data: data})
 	}
 	if p.os == "windows" {
 		return writeZip(filepath.Join(dist, name+".zip"), name, files, o.Time)

@@ -115,6 +115,7 @@ func TestRelease_IsTheSameFromEveryDirectory(t *testing.T) {
 		name := "assay_1.2.3_" + p.String()
 		files := unpack(t, first, name, p)
 		checkArchive(t, files)
+		checkReadme(t, string(files["README.md"]), files)
 		if unit := files["deploy/systemd/assay.service"]; (p.os == "linux") != strings.Contains(string(unit), "ExecStart=") {
 			t.Errorf("archive of %s: got the systemd unit %q, want one only on Linux", p, unit)
 		}
@@ -203,6 +204,36 @@ func checkArchive(t *testing.T, files map[string][]byte) {
 	for _, command := range []string{"serve", "refresh", "restore", "backup"} {
 		if !regexp.MustCompile(`(?m)^\.SH assay ` + command).Match(files["man/assay.1"]) {
 			t.Errorf("the manual lacks the section about the command %s", command)
+		}
+	}
+}
+
+// checkReadme checks that the README of an archive has no link into the source, and names exactly
+// the files of the archive.
+func checkReadme(t *testing.T, page string, files map[string][]byte) {
+	t.Helper()
+	if links := regexp.MustCompile(`\]\([^)]*\)`).FindAllString(page, -1); links != nil {
+		t.Errorf("README.md: got the links %q, want none: the archive has no other pages", links)
+	}
+	for _, want := range []string{"./assay serve ", "/help"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("README.md lacks %q", want)
+		}
+	}
+	listed := []string{"README.md"}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`(?: \\(only for Linux\\))?").FindAllStringSubmatch(page, -1) {
+		listed = append(listed, m[1])
+		found := false
+		for name := range files {
+			found = found || name == m[1] || strings.HasSuffix(m[1], "/") && strings.HasPrefix(name, m[1])
+		}
+		if !found && !strings.Contains(m[0], "only for Linux") {
+			t.Errorf("README.md lists %s, which the archive lacks", m[1])
+		}
+	}
+	for name := range files {
+		if !slices.ContainsFunc(listed, func(l string) bool { return l == name || strings.HasSuffix(l, "/") && strings.HasPrefix(name, l) }) {
+			t.Errorf("README.md does not list %s", name)
 		}
 	}
 }
