@@ -147,7 +147,7 @@ func TestFees_RefreshByAddress(t *testing.T) {
 		expect("a dry run", "/refresh?dryRun=1", "", 200, "version", 2)
 		expect("a refresh", "/refresh", "", 200, "version", 2)
 		expect("a quote", "/quote", `{"kind":"sale","amount":1000,"currency":"USD"}`, 200, "fee", 110)
-		expect("a quote by the previous version", "/quote", `{"kind":"sale","amount":1000,"currency":"USD","version":1}`, 200, "fee", 100)
+		expect("a quote with the previous version", "/quote", `{"kind":"sale","amount":1000,"currency":"USD","version":1}`, 200, "fee", 100)
 		document.Store(feeDocument(5000))
 		command := func(code int, reports string, args ...string) {
 			t.Helper()

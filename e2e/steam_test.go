@@ -84,7 +84,7 @@ func TestSteam_ProviderTestRespectsRetryAfter(t *testing.T) {
 		cmd.Env = s.env
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "not sent: the provider demanded a wait") {
-			t.Errorf("provider test: got error %v, want that no request was sent; output:\n%s", err, out)
+			t.Errorf("provider test: got error %v, want one that reports an unsent request; output:\n%s", err, out)
 		}
 		if sent := len(fake.Hits()) - before; sent != 0 {
 			t.Errorf("got %d requests before the end of the retry-after, want none", sent)

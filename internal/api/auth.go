@@ -107,9 +107,9 @@ func (s *server) authoriseKey(op *operation, c *call, key *apikey.Key) error {
 	scope := op.scope()
 	switch {
 	case scope == "":
-		return fault.New(fault.Forbidden, "forbidden", "API keys have no access to this route. It needs the admin token.")
+		return fault.New(fault.Forbidden, "forbidden", "API keys have no access to this route. The route requires the admin token.")
 	case !key.Allows(scope):
-		return fault.New(fault.Forbidden, "forbidden", "This API key has no access to this route. It needs the scope %s.", scope)
+		return fault.New(fault.Forbidden, "forbidden", "This API key has no access to this route. The route requires the scope %s.", scope)
 	case key.PerMinute == 0:
 		return nil
 	}

@@ -153,7 +153,7 @@ func experiments() []experiment {
 	}
 }
 
-// markets returns a requirement for the number of markets at the same time.
+// markets returns a requirement that at least fewest markets have quotes at one time.
 func markets(fewest int) func(*Data) string {
 	return func(d *Data) string {
 		if _, at := d.fullest(); len(at) < fewest {

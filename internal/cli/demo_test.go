@@ -68,6 +68,6 @@ func TestDemo_RejectsOtherDatabase(t *testing.T) {
 		t.Errorf("got exit code %d, want %d", code, exitUsage)
 	}
 	if !strings.Contains(errs.String(), "but the demo uses its own database only") {
-		t.Errorf("got standard error %s, want that the demo uses only its own database", errs)
+		t.Errorf("got standard error %s, want one that states that the demo uses only its own database", errs)
 	}
 }

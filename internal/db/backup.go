@@ -12,9 +12,9 @@ import (
 	"assay/internal/diskfile"
 )
 
-// Backup writes a consistent copy of the database at path to the new file to. It takes no
+// Backup writes a consistent copy of the database at path to a new file. It takes no
 // lock. Other processes may use the database at the same time.
-func Backup(ctx context.Context, path, to string) (err error) {
+func Backup(ctx context.Context, path, target string) (err error) {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("back up: no database at %s: %w", path, err)
 	}
@@ -26,7 +26,7 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	if _, _, err := checkVersion(ctx, SQLite, db); err != nil {
 		return err // this build could not restore the backup
 	}
-	return writeBackup(to, func(partial *os.File) error {
+	return writeBackup(target, func(partial *os.File) error {
 		if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, partial.Name()); err != nil {
 			return fmt.Errorf("back up: %w", err)
 		}

@@ -60,7 +60,7 @@ func copyPrices(t *db.Tx, user int64, app int32, contextID string) error {
 }
 
 // ApplyToRows copies prices to the rows with from <= id < to whose value differs. If allRows
-// is true, it may update all rows of the range. If inOrder is false, it does not lock the
+// is true, it writes all rows of the range on SQLite. If inOrder is false, it does not lock the
 // rows first, so the transaction may fail when other transactions write them. The caller
 // must then retry it.
 func ApplyToRows(t *db.Tx, from, to int64, allRows, inOrder bool) (err error) {

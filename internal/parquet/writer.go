@@ -209,13 +209,13 @@ func (c *chunk) add(column *Column, v Value, row int) error {
 		return nil
 	case Int:
 		if column.Type == String || column.Type == Int32 && Int(int32(v)) != v {
-			return fmt.Errorf("got the integer %d, which the type does not contain", v)
+			return fmt.Errorf("integer %d is out of range for the column type", v)
 		}
 		c.min, c.max = min(c.min, int64(v)), max(c.max, int64(v))
 		c.values = column.Type.append(c.values, int64(v))
 	case Text:
 		if column.Type != String || len(v) > maxText {
-			return fmt.Errorf("got a text of %d bytes, which the type does not contain", len(v))
+			return fmt.Errorf("text of %d bytes does not fit the column type", len(v))
 		}
 		c.values = append(binary.LittleEndian.AppendUint32(c.values, uint32(len(v))), v...)
 	}

@@ -368,10 +368,10 @@ func TestWriter_RefusesValuesOfOtherTypes(t *testing.T) {
 		want string
 	}{
 		"null":          {[]Value{nil, nil}, "parquet: column number: got null in a required column"},
-		"text":          {[]Value{Text("1"), nil}, "parquet: column number: got a text of 1 bytes, which the type does not contain"},
-		"integer":       {[]Value{Int(1), Int(2)}, "parquet: column text: got the integer 2, which the type does not contain"},
-		"too large":     {[]Value{Int(math.MaxInt32 + 1), nil}, "parquet: column number: got the integer 2147483648, which the type does not contain"},
-		"too small":     {[]Value{Int(math.MinInt32 - 1), nil}, "parquet: column number: got the integer -2147483649, which the type does not contain"},
+		"text":          {[]Value{Text("1"), nil}, "parquet: column number: text of 1 bytes does not fit the column type"},
+		"integer":       {[]Value{Int(1), Int(2)}, "parquet: column text: integer 2 is out of range for the column type"},
+		"too large":     {[]Value{Int(math.MaxInt32 + 1), nil}, "parquet: column number: integer 2147483648 is out of range for the column type"},
+		"too small":     {[]Value{Int(math.MinInt32 - 1), nil}, "parquet: column number: integer -2147483649 is out of range for the column type"},
 		"missing value": {[]Value{Int(1)}, "parquet: got 1 values for 2 columns"},
 		"no values":     {nil, "parquet: got 0 values for 2 columns"},
 		"extra value":   {[]Value{Int(1), nil, nil}, "parquet: got 3 values for 2 columns"},

@@ -93,8 +93,9 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 	}
 }
 
-// preferCallerError returns the error of an ended call if the caller cancelled it, and err otherwise. A
-// connection that the caller aborted is not a failure of the provider.
+// preferCallerError returns the caller's cancellation or deadline if the caller's context has
+// ended and err may be its result. Otherwise it returns err. A connection that the caller
+// aborted is not a failure of the provider.
 func (c *classifier) preferCallerError(caller context.Context, err error) error {
 	if caller.Err() == nil || err == nil {
 		return err

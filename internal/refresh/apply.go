@@ -22,9 +22,9 @@ const (
 	// have changed, it uses the index on items. Otherwise it scans all rows, which is faster
 	// because a scan visits each page once.
 	fewChanged = 50
-	// mostChanged decides which rows a scan writes. If more than 1 in mostChanged items have
-	// changed, it writes all rows. Nearly every page is written anyway, so this is faster than
-	// selecting the rows that differ.
+	// mostChanged decides which rows a scan writes on SQLite. If more than 1 in mostChanged
+	// items have changed, it writes all rows. Nearly every page is written anyway, so this is
+	// faster than selecting the rows that differ.
 	mostChanged = 2
 )
 

@@ -52,8 +52,8 @@ const commitSoon = `SET LOCAL synchronous_commit = off`
 
 // applyNextRange writes prices to the inventory rows in the next range of a shard that no other
 // transaction has locked. The range spans the given number of ids. applyNextRange returns false
-// if there is no such shard. It writes the rows whose price differs, or all rows if allRows is
-// set. If an item has no price, its rows get no price.
+// if there is no such shard. It writes the rows whose price differs. On SQLite it writes all
+// rows if allRows is set. If an item has no price, its rows get no price.
 //
 // Without lockInOrder, PostgreSQL writes the rows without locking them in order first, because
 // locking makes the write a sixth slower. If another transaction writes the same rows, this

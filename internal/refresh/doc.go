@@ -13,7 +13,7 @@
 //
 // A quote has one type in each step:
 //
-//   - provider.Quote: decoded from the response, passed to response.Quote;
+//   - provider.Quote: decoded from the response, passed to quoteSink.Quote;
 //   - quoteRecord: a record of the stored response (codec.go);
 //   - jobQuote: a quote of this job for an item of a batch (batch.go);
 //   - pricing.Quote: input of the estimate (quotes.go);

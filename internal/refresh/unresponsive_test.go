@@ -67,7 +67,7 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	late := j.Counts.SkippedBackoff
 	equal(t, "outcome", j.Outcome, refresh.JobPartial)
 	if !strings.HasPrefix(j.LastError, "alpha: no successful response for 1m0s; last error: alpha: breaker") {
-		t.Errorf("got the last error %q, want that alpha did not respond for 1m", j.LastError)
+		t.Errorf("got the last error %q, want one that reports no response from alpha for 1m", j.LastError)
 	}
 	if now := timesOf(w.named(list[250])); now != before {
 		t.Errorf("the item changed from %+v to %+v, want no change", before, now)

@@ -170,7 +170,7 @@ func TestOverview_CombinesRunsSamplesAndProviders(t *testing.T) {
 		return o, o.Verdicts[0].Text
 	}
 	if _, got := show(); got != "No run has ended yet: start one to get prices." {
-		t.Errorf("verdict before the first run: got %q, want that no run has ended yet", got)
+		t.Errorf("verdict before the first run: got %q, want one without an ended run", got)
 	}
 	w.own("u", "x", "y", "z")
 	w.price(map[string]money.Micro{"x": 1_000_000, "y": 2_000_000})

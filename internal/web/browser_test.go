@@ -80,7 +80,7 @@ func TestBrowser_FollowsRunAndExplainsPrice(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`#actions button[value="0"]`)))
 	b.until("the run to be live", `document.querySelector(".run.is-live") !== null`)
 	if notice := b.text(".notice:not(.verdict)"); !strings.Contains(notice, "Run 43 is started") {
-		t.Errorf("notice after Start: got %q, want that run 43 is started", notice)
+		t.Errorf("notice after Start: got %q, want one about the start of run 43", notice)
 	}
 	b.until("progress", `parseInt(document.querySelector(".percent").textContent) >= 5`)
 	b.shoot("overview-live")

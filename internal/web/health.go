@@ -68,7 +68,7 @@ func (c *healthCache) get() view.Verdict {
 	return c.last
 }
 
-// showHealth responds with only the dot. The script requests it.
+// showHealth responds with the status dot only. The script of an open page requests it.
 func (s *pages) showHealth(w http.ResponseWriter, r *http.Request, _ session) error {
 	s.execute(w, r, http.StatusOK, "refusal", "health", s.verdict(r.Context(), healthMaxAge))
 	return nil

@@ -33,7 +33,7 @@ func TestCatalog_HasAtLeast36000ValidDistinctNames(t *testing.T) {
 		}
 	}
 	if seen["No Such Item | At All (Factory New)"] {
-		t.Error("got the name that tests use as unknown, want it missing from the catalog")
+		t.Error("got the name that tests use as an unknown name in the catalog, want it missing")
 	}
 }
 
