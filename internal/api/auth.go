@@ -73,6 +73,7 @@ func (s *server) authorise(op *operation, c *call) (role string, err error) {
 		}
 	}
 	if creds.key != nil && op.access != nil {
+		c.apiKey = creds.key
 		return keyActor + creds.key.Name, s.authoriseKey(op, c, creds.key)
 	}
 	var failure access.Failure
@@ -95,7 +96,7 @@ func (s *server) authorise(op *operation, c *call) (role string, err error) {
 	case failure.Over():
 		return "", tooManyFailures(failure.RetryAfter)
 	case len(creds.roles) > 0:
-		return "", fault.New(fault.Forbidden, "forbidden", "This credential has no access to this route.")
+		return "", noAccess()
 	default:
 		return "", unauthorized()
 	}
@@ -156,11 +157,15 @@ func (op *operation) scope() string {
 	return area + ":read"
 }
 
-// writes reports whether an operation changes something. Some reads are POST requests because they
-// need a body. The test of a webhook only sends a message.
+// writes reports whether every request of an operation changes something. Some reads are POST requests
+// because they need a body. A lookup only writes if it queues items.
 func (op *operation) writes() bool {
-	reads := strings.HasPrefix(op.path, "/api/prices/") || strings.HasSuffix(op.path, "/quote") || strings.HasSuffix(op.path, "/test")
+	reads := strings.HasPrefix(op.path, "/api/prices/") || strings.HasSuffix(op.path, "/quote")
 	return op.method != http.MethodGet && !reads
+}
+
+func noAccess() error {
+	return fault.New(fault.Forbidden, "forbidden", "This credential has no access to this route.")
 }
 
 // unauthorized returns the same error for a missing and for a wrong credential.

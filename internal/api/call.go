@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"assay/internal/apikey"
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/money"
@@ -32,9 +33,10 @@ func (c *call) limit() int { return int(c.values.number("limit")) }
 // keep returns how long the old secret of a rotation stays valid.
 func (c *call) keep() time.Duration { return time.Duration(c.values.number("keepHours")) * time.Hour }
 
-// fields returns the additional figures that the request selects for each price.
+// fields returns the figures that the request selects for each price, and the members that an export
+// selects.
 func (c *call) fields() view.Fields {
-	f, _ := view.ParseFields(c.values["fields"]) // checked by bind
+	f, _ := view.ParseMembers(c.values["fields"]) // checked by bind
 	return f
 }
 
@@ -55,6 +57,7 @@ type call struct {
 	id      string          // request id
 	route   string          // path pattern, for the log
 	role    string          // role of the request; empty: none
+	apiKey  *apikey.Key     // API key of the request; nil: another credential, or none
 	hasBody bool
 	quiet   bool // true if the request is logged at debug level only
 	values  values

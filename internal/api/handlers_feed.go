@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"assay/internal/admission"
 	"assay/internal/fault"
@@ -28,6 +29,7 @@ type feedHandlers struct {
 	streams chan struct{} // one element for each stream
 	behind  chan struct{} // one element for each stream that reads older events
 	pace    *pace
+	ended   *prometheus.CounterVec // streams that ended, by reason
 }
 
 // Headers of an export: the number of its last price change, its currency, and its exchange
@@ -48,9 +50,9 @@ const (
 	exportBuffer = 64 << 10
 )
 
-func newFeedHandlers(deps *Deps) feedHandlers {
+func newFeedHandlers(deps *Deps, ended *prometheus.CounterVec) feedHandlers {
 	return feedHandlers{
-		deps, make(chan struct{}, maxExports), make(chan struct{}, maxStreams), make(chan struct{}, maxBehind), &pace{turn: make(chan struct{}, 1)},
+		deps, make(chan struct{}, maxExports), make(chan struct{}, maxStreams), make(chan struct{}, maxBehind), &pace{turn: make(chan struct{}, 1)}, ended,
 	}
 }
 

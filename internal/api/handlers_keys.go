@@ -54,7 +54,7 @@ func (h keyHandlers) revokeKey(c *call) (any, error) {
 	return response{status: http.StatusNoContent}, h.Keys.Revoke(c.Context(), c.values["key"])
 }
 
-func (h keyHandlers) audit(c *call) (any, error) {
+func (h keyHandlers) auditLog(c *call) (any, error) {
 	return h.Readers.Access.Audit(c.Context(), c.values["actor"], c.values["cursor"], c.limit())
 }
 
@@ -72,7 +72,9 @@ func decodeKey(body io.Reader) (k apikey.Key, err error) {
 			}
 		case "scopes":
 			scoped = true
-			in.Array(func(int) {
+			n := 0
+			read := in.Array(func(int) {
+				n++
 				scope, ok := in.Text(1, apikey.MaxName)
 				switch {
 				case !ok:
@@ -84,6 +86,9 @@ func decodeKey(body io.Reader) (k apikey.Key, err error) {
 					k.Scopes = append(k.Scopes, scope)
 				}
 			})
+			if read && n == 0 {
+				in.FaultAt("/scopes", "must have at least one scope")
+			}
 		case "requestsPerMinute":
 			if !in.Null() {
 				n, _ := in.Int(1, apikey.MaxPerMinute)
@@ -100,8 +105,5 @@ func decodeKey(body io.Reader) (k apikey.Key, err error) {
 	})
 	in.Require("", "name", named)
 	in.Require("", "scopes", scoped)
-	if err := in.Finish(); err != nil {
-		return apikey.Key{}, err
-	}
-	return k, apikey.CheckScopes(k.Scopes)
+	return k, in.Finish()
 }

@@ -60,12 +60,31 @@ func (h feedHandlers) stream(c *call) (any, error) {
 	c.w.Header().Set("Content-Type", streamType)
 	c.w.Header().Set("X-Accel-Buffering", "no") // nginx would delay the events
 	c.w.WriteHeader(http.StatusOK)
+	err = s.run(c.slow)
+	h.ended.WithLabelValues(endOf(c.Request.Context(), err)).Inc()
 	// A failed write also cancels the context. Of these failures, only a slow client is logged.
-	if err := s.run(c.slow); err != nil && (c.Request.Context().Err() == nil || errors.Is(err, errSlow)) {
+	if err != nil && (c.Request.Context().Err() == nil || errors.Is(err, errSlow)) {
 		h.Logger.InfoContext(c.Request.Context(), "stream ended", "request_id", c.id, "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	return response{}, nil
+}
+
+// endOf returns why a stream ended, for the metric. The context is that of the connection.
+func endOf(connection context.Context, err error) string {
+	f := fault.Of(err)
+	switch {
+	case errors.Is(err, errSlow):
+		return endedSlow
+	case errors.Is(err, errStopping):
+		return endedByStopping
+	case f != nil && f.Kind == fault.Expired:
+		return endedExpired
+	case err == nil || connection.Err() != nil:
+		return endedByClient
+	default:
+		return endedByError
+	}
 }
 
 // streamStart returns the number after which a stream begins. It is the header Last-Event-ID, which
@@ -84,7 +103,9 @@ func (h feedHandlers) streamStart(c *call) (int64, error) {
 	}
 	after, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || after < 0 {
-		return 0, fault.New(fault.Invalid, "invalid_parameters", "Last-Event-ID must be the id of an event of this stream.")
+		f := fault.New(fault.Invalid, "invalid_parameters", "The header Last-Event-ID must be the id of an event of this stream.")
+		f.Fields = []fault.Field{{Pointer: "/header/Last-Event-ID", Detail: "must be the id of an event"}}
+		return 0, f
 	}
 	return after, h.Readers.Feeds.CheckNumber(c.slow, after)
 }

@@ -174,7 +174,7 @@ func decodeWebhook(body io.Reader, isNew bool) (c webhook.Change, format webhook
 		case member == "format" && isNew:
 			format = readWord(in, webhook.Formats())
 		case member == "events":
-			list := readList(in, len(event.Kinds()), func() event.Kind { return readWord(in, event.Kinds()) })
+			list := readList(in, len(webhook.Kinds()), func() event.Kind { return readWord(in, webhook.Kinds()) })
 			c.Events = &list
 		case member == "items":
 			list := readList(in, webhook.MaxItems, func() string { return readText(in, catalog.MaxName) })

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"assay/internal/apikey"
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/strictjson"
@@ -31,11 +32,15 @@ func (h itemHandlers) lookup(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if queueMissing && c.apiKey != nil && !c.apiKey.Allows(apikey.PricesWrite) {
+		return nil, fault.New(fault.Forbidden, "forbidden", "This API key cannot queue items. queueMissing needs the scope %s.", apikey.PricesWrite)
+	}
 	found, err := h.Readers.Items.Lookup(c.Context(), keys, c.fields(), c.currency())
 	if err != nil {
 		return nil, err
 	}
 	if missing := found.ToQueue(); queueMissing && len(missing) > 0 {
+		h.audit(c)
 		if err := h.Inventories.QueueMissing(c.Context(), missing); err != nil {
 			return nil, err
 		}

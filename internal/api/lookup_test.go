@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"assay/internal/apikey"
 	"assay/internal/catalog"
 	"assay/internal/view"
 )
@@ -55,6 +56,51 @@ func TestLookup_QueuesItemsWithoutAPriceOnRequest(t *testing.T) {
 			t.Errorf("%s: got queued items %q, want %q", body, got, want)
 		}
 		h.exec(`DELETE FROM missing_price`)
+	}
+}
+
+// TestLookup_QueuesOnlyForWriters sends lookups with all kinds of credentials. Queuing needs the scope
+// prices:write, and each lookup that queued an item is in the audit log.
+func TestLookup_QueuesOnlyForWriters(t *testing.T) {
+	h := newHarness(t, trustLoopback)
+	reader := h.newKey(apikey.Key{Name: "price-reader", Scopes: []string{"prices:read"}})
+	writer := h.newKey(apikey.Key{Name: "price-writer", Scopes: []string{"prices:write"}})
+	const unknown, known = `{"marketHashName":"unknown"}`, `{"marketHashName":"` + redline + `"}`
+	body := func(item string, queue bool) string {
+		return fmt.Sprintf(`{"items":[%s],"queueMissing":%t}`, item, queue)
+	}
+	for _, c := range []struct {
+		credential header
+		body       string
+		status     int
+		actor      string // of the audit entry; empty: no entry
+	}{
+		{reader, body(unknown, false), 200, ""},
+		{reader, body(unknown, true), 403, ""},
+		{reader, body(known, true), 403, ""},
+		{writer, body(unknown, false), 200, ""},
+		{writer, body(known, true), 200, ""},
+		{writer, body(unknown, true), 200, "key:price-writer"},
+		{asMarket, body(unknown, true), 200, "market"},
+		{asPlatform, body(unknown, true), 200, "platform"},
+		{asAdmin, body(unknown, true), 200, "admin"},
+	} {
+		h.exec(`DELETE FROM missing_price`)
+		h.exec(`DELETE FROM audit_entry`)
+		got := h.request("POST", lookupPath+"?fields=average", c.body, c.credential)
+		if got.StatusCode != c.status || c.status == http.StatusForbidden && (got.problem(t).Code != "forbidden" || !strings.Contains(got.body, "prices:write")) {
+			t.Errorf("%s with %s: got %d %s, want %d, and prices:write in a refusal", c.body, c.credential, got.StatusCode, got.body, c.status)
+		}
+		entries := h.auditLog()
+		if queued := h.read(`SELECT count(*) FROM missing_price`) != "0"; queued != (c.actor != "") || len(entries) > 1 || queued != (len(entries) == 1) {
+			t.Fatalf("%s with %s: got the entries %+v and queued items: %t, want both only with the actor %q", c.body, c.credential, entries, queued, c.actor)
+		}
+		if c.actor != "" && (entries[0].Actor != c.actor || entries[0].Action != "POST /api/prices/lookup" || entries[0].Target != lookupPath+"?fields=average") {
+			t.Errorf("got the entry %+v, want the lookup by %s", entries[0], c.actor)
+		}
+	}
+	if got := h.request("GET", "/api/prices/items", "", writer); got.StatusCode != http.StatusOK {
+		t.Errorf("a read with prices:write: got status %d, want 200", got.StatusCode)
 	}
 }
 

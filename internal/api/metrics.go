@@ -15,7 +15,17 @@ import (
 type requestMetrics struct {
 	requests *prometheus.CounterVec
 	took     *prometheus.HistogramVec
+	streams  *prometheus.CounterVec
 }
+
+// Reasons why a stream of events ended.
+const (
+	endedByClient   = "client"   // it disconnected
+	endedSlow       = "slow"     // the client did not read
+	endedExpired    = "expired"  // the next event was deleted
+	endedByStopping = "stopping" // the server stops
+	endedByError    = "error"
+)
 
 func newRequestMetrics(registry *prometheus.Registry) requestMetrics {
 	m := requestMetrics{
@@ -26,8 +36,14 @@ func newRequestMetrics(registry *prometheus.Registry) requestMetrics {
 			Name: "assay_http_request_duration_seconds", Help: "Duration of HTTP requests, by method and route pattern.",
 			Buckets: []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30},
 		}, []string{"method", "route"}),
+		streams: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_streams_ended_total", Help: "Streams that ended, by reason: client, slow (the client did not read), expired, stopping, error.",
+		}, []string{"reason"}),
 	}
-	registry.MustRegister(m.requests, m.took)
+	for _, reason := range []string{endedByClient, endedSlow, endedExpired, endedByStopping, endedByError} {
+		m.streams.WithLabelValues(reason) // export a zero
+	}
+	registry.MustRegister(m.requests, m.took, m.streams)
 	return m
 }
 

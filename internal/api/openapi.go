@@ -1,15 +1,19 @@
 package api
 
 import (
+	"errors"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/idempotency"
 )
@@ -170,31 +174,44 @@ func describeContent(of schema, types *schemas) schema {
 	return schema{"schema": of, "examples": examples}
 }
 
-// problemStatuses returns all statuses of problems, each with a code as an example.
-func problemStatuses() map[int]string {
-	return map[int]string{
-		400: "invalid_parameters", 401: "unauthorized", 403: "forbidden", 404: "item_not_found", 405: "method_not_allowed", 408: "request_timeout",
-		409: "snapshot_outdated", 410: "cursor_expired", 413: "body_too_large", 415: "unsupported_media_type", 422: "idempotency_key_reused", 429: "too_many_failures",
-		500: "internal_error", 502: "fee_rules_unreachable", 503: "database_unavailable",
+// problemExamples returns an example of a problem of each status.
+func problemExamples() []fault.Problem {
+	invalid := fault.New(fault.Invalid, "invalid_parameters", invalidParams)
+	invalid.Fields = []fault.Field{{Pointer: "/query/limit", Detail: "must be a whole number from 1 to 1000"}}
+	expired := fault.New(fault.Expired, "cursor_expired", "This change number has expired or is unknown. Read a snapshot and continue after its change number.")
+	expired.Change = "1774000000000812"
+	var all []fault.Problem
+	for _, err := range []error{
+		invalid, unauthorized(), noAccess(), catalog.Key{AppID: catalog.CS2}.NotFound(), notAllowed([]string{http.MethodGet, http.MethodHead}),
+		os.ErrDeadlineExceeded, // the body
+		fault.New(fault.Conflict, "snapshot_outdated", "The stored inventory is newer (2026-11-21T06:00:00Z). Send a newer snapshot."),
+		expired, &http.MaxBytesError{Limit: maxBody}, checkMedia(http.Header{}), keyReused(), tooManyFailures(time.Minute),
+		errors.New("an error without a fault"),
+		fault.New(fault.Upstream, "fee_rules_unreachable", "The fee rules cannot be read: status 404. The active rules are unchanged."),
+		fault.New(fault.Unavailable, "database_unavailable", "The database is temporarily unavailable; try again later."),
+	} {
+		p, _, _ := explain(err)
+		all = append(all, p)
 	}
+	return all
 }
 
 // describeProblems returns the OpenAPI responses of all problems by name.
 func describeProblems(types *schemas) map[string]schema {
 	of := types.of(fault.Problem{})
 	all := map[string]schema{}
-	for status, code := range problemStatuses() {
+	for _, p := range problemExamples() {
 		example := maps.Clone(types.exampleOf(of))
-		example["status"], example["title"], example["code"] = status, http.StatusText(status), code
-		if status != http.StatusBadRequest {
+		example["status"], example["title"], example["code"], example["detail"] = p.Status, http.StatusText(p.Status), p.Code, p.Detail
+		if example["errors"] = p.Errors; p.Errors == nil {
 			delete(example, "errors")
 		}
-		if status != http.StatusGone {
+		if example["change"] = p.Change; p.Change == "" {
 			delete(example, "change")
 		}
-		all[problemName(status)] = schema{
-			"description": http.StatusText(status),
-			"headers":     references(problemHeaders(status)),
+		all[problemName(p.Status)] = schema{
+			"description": http.StatusText(p.Status),
+			"headers":     references(problemHeaders(p.Status)),
 			"content":     schema{problemType: schema{"schema": of, "example": example}},
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"assay/internal/api/apitest"
 	"assay/internal/apikey"
+	"assay/internal/fault"
 	"assay/internal/inventory"
 )
 
@@ -101,6 +102,41 @@ func TestOpenAPI_EveryRouteHasExampleErrorsAndScope(t *testing.T) {
 		if security := fmt.Sprint(apitest.At(described, "security")); strings.Contains(security, "apiKey") == public {
 			t.Errorf("%s: got the credentials %s, want an API key: %t", name, security, !public)
 		}
+	}
+}
+
+// TestOpenAPI_ErrorExamplesFitTheirStatus compares the example of each problem with its status and the
+// list of codes.
+func TestOpenAPI_ErrorExamplesFitTheirStatus(t *testing.T) {
+	d := startServer(t, nil).document()
+	all, err := readProblems(problemsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statuses := map[string]int{}
+	for _, p := range all {
+		for _, code := range p.codes {
+			statuses[code] = p.status
+		}
+	}
+	responses, _ := d.At("components", "responses").(map[string]any)
+	details := map[string]string{}
+	for name, response := range responses {
+		text, _ := json.Marshal(apitest.At(response, "content", problemType, "example"))
+		var p fault.Problem
+		if err := json.Unmarshal(text, &p); err != nil || p.Detail == "" || p.Title != http.StatusText(p.Status) || problemName(p.Status) != name || statuses[p.Code] != p.Status {
+			t.Errorf("%s: got error %v and the example %s, want the status, title, code and detail of this problem", name, err, text)
+		}
+		if hasErrors := p.Errors != nil; hasErrors != (p.Code == "invalid_parameters") || (p.Change != "") != (p.Code == "cursor_expired") {
+			t.Errorf("%s: got the example %s, want errors only for invalid_parameters and change only for cursor_expired", name, text)
+		}
+		if other := details[p.Detail]; other != "" {
+			t.Errorf("%s and %s have the same detail %q, want different ones", name, other, p.Detail)
+		}
+		details[p.Detail] = name
+	}
+	if len(details) < 15 {
+		t.Errorf("got %d examples, want at least 15", len(details))
 	}
 }
 

@@ -49,14 +49,14 @@ var (
 	feeVersionAgain  = number("version", 1, 1<<62, "", "Version to activate again. Required.")
 
 	priceStatus  = choice("status", "", "Only items whose price has this status now.", view.PriceStatuses()...)
-	onMarket     = text("market", 128, "Only items that this market offers or has sold. The value is the key of the market, such as steam.")
+	onMarket     = text("market", 256, "Only items that this market offers or has sold. The value is the key of the market or provider/key, such as steam or skinport/skinport. A key names that market of all providers.")
 	priceFrom    = amount("minPrice", 0, "Only items with at least this price, a decimal number of `currency`.")
 	priceTo      = amount("maxPrice", 1, "Only items with at most this price, a decimal number of `currency`.")
 	changedSince = moment("changedSince", "Only items whose price changed at this time or later.")
 	updatedSince = moment("updatedSince", "Only items whose price was confirmed at this time or later, changed or not.")
 	held         = flag("held", "Only items with a suspicious new price that waits for confirmation.")
 	minDayChange = amount("minDayChange", 1, "Only items whose price rose or fell by at least this part in the last 24 hours: 0.1 is 10 %.")
-	itemSort     = choice("sort", "name", "Order of the items. A leading minus means highest price, worst status, latest change or largest rise in 24 hours first. Equal items are ordered by name.", view.ItemSorts()...)
+	itemSort     = choice("sort", "name", "Order of the items. A leading minus reverses the order: from Z to A, highest price, worst status, latest change or largest rise in 24 hours first. Equal items are ordered by name.", view.ItemSorts()...)
 
 	since       = number("since", 0, 1<<62, "0", "Number of the last change that the client has: next of the previous page, or the change number of a snapshot.")
 	waitSeconds = number("wait", 0, maxWaitSeconds, "0", "Seconds to wait for a change if there is none yet.")
@@ -64,15 +64,15 @@ var (
 	after       = number("after", 0, 1<<62, "0", "Number of the last event that the client has: next of the previous page.")
 	streamSince = number("since", 0, 1<<62, "", "Number of the last event that the client has. The header Last-Event-ID overrides it. Default: events from now on.")
 
-	historyFrom   = moment("from", "Start of the period. Default: the first price.")
-	historyTo     = moment("to", "End of the period, exclusive. Default: now.")
+	historyFrom   = moment("from", "Start of the period, not after `to` and not in the future. Default: the first price.")
+	historyTo     = moment("to", "End of the period, exclusive. Default, and at the latest: now.")
 	historyStep   = choice("interval", "", "Length of a candle. Default: points instead of candles.", "5m", "1h", "1d")
-	historyMarket = text("market", 256, "The quotes of this market instead of the price: provider/market, such as skinport/skinport.")
-	pastTime      = moment("time", "Time of the price. Default: now.")
+	historyMarket = text("market", 256, "The quotes of this market instead of the price: its key or provider/key, such as steam or skinport/skinport. Send provider/key if several providers carry the market.")
+	pastTime      = moment("time", "Time of the price, not in the future. Default: now.")
 	explained     = flag("explain", "Add the explanation of the price, with the quotes, rates and levels of that time.")
 
 	keepHours  = number("keepHours", 0, 24*30, "24", "Hours for which the old secret stays valid.")
-	auditActor = text("actor", 128, "Only entries of this actor: admin, market, platform, page, or key: and the name of an API key.")
+	auditActor = text("actor", 128, "Only entries of this actor: admin, market, platform, page, operator: and the name of an operator, or key: and the name of an API key.")
 
 	valuesFrom = moment("from", "Only days that began at this time or later.")
 	valuesTo   = moment("to", "Only days that began before this time. Default: now.")
@@ -113,8 +113,14 @@ var (
 		name: "phase", in: "query", schema: schema{"type": "string", "enum": append([]string{""}, catalog.Phases...)}, check: catalog.CheckPhase,
 		doc: "Phase of a Doppler-like finish.",
 	}
+	exportFields = param{
+		name: "fields", in: "query", schema: schema{"type": "string", "pattern": listPattern(view.MemberNames())},
+		check: func(value string) error { _, err := view.ParseMembers(value); return err },
+		doc: "Members of each price, separated by commas. Figures (interval, average, usedMarkets) are added to all other members; " +
+			"if a member other than a figure is named, only the named ones are written, with appId, marketHashName and phase.",
+	}
 	fields = param{
-		name: "fields", in: "query", schema: schema{"type": "string", "pattern": "^(" + anyField() + ")(,(" + anyField() + "))*$"},
+		name: "fields", in: "query", schema: schema{"type": "string", "pattern": listPattern(view.FieldNames())},
 		check: func(value string) error { _, err := view.ParseFields(value); return err },
 		doc:   "Figures to add to each price, separated by commas: interval, average, usedMarkets.",
 	}
@@ -154,8 +160,11 @@ var (
 	}
 )
 
-// anyField returns a regular expression that matches one field name.
-func anyField() string { return strings.Join(view.FieldNames(), "|") }
+// listPattern returns a regular expression that matches a list of names, separated by commas.
+func listPattern(names []string) string {
+	one := "(" + strings.Join(names, "|") + ")"
+	return "^" + one + "(," + one + ")*$"
+}
 
 func anything(string) error { return nil }
 
@@ -195,8 +204,11 @@ func amount(name string, minimum money.Micro, doc string) param {
 func moment(name, doc string) param {
 	return param{name: name, in: "query", doc: doc, schema: schema{"type": "string", "format": "date-time"}, check: func(value string) error {
 		// Times outside these years overflow the microseconds of the database.
-		if at, err := time.Parse(time.RFC3339, value); err != nil || at.Year() < 1970 || at.Year() > 9999 {
+		switch at, err := time.Parse(time.RFC3339, value); {
+		case err != nil:
 			return errors.New("must be an RFC 3339 time, such as 2026-01-31T12:00:00Z; write + as %2B")
+		case at.Year() < 1970 || at.Year() > 9999:
+			return errors.New("must be a time of the years 1970 to 9999")
 		}
 		return nil
 	}}

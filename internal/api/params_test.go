@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/view"
@@ -66,6 +67,30 @@ func TestServe_RefusesWrongParameters(t *testing.T) {
 	h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", "/api/inventory/", "", asPlatform))
 	for _, currency := range []string{"usd", "XX", "", "USDX", "U%20D"} {
 		h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", "/api/listings?currency="+currency, "", asPlatform))
+	}
+}
+
+// TestServe_NamesTheErrorOfATime sends times with an error to routes of prices.
+func TestServe_NamesTheErrorOfATime(t *testing.T) {
+	h := newHarness(t, nil)
+	item := "/api/prices/items/" + url.PathEscape(redline)
+	later := h.clock.Now().Add(6 * time.Minute).UTC().Format(time.RFC3339)
+	for query, want := range map[string]string{
+		"/at?time=tomorrow":                                          "/query/time must be an RFC 3339 time",
+		"/at?time=1969-12-31T23:59:59Z":                              "/query/time must be a time of the years 1970 to 9999",
+		"/at?time=9999-12-31T23:59:59Z":                              "/query/time must not be in the future",
+		"/at?time=" + later:                                          "/query/time must not be in the future",
+		"/history?from=" + later:                                     "/query/from must not be in the future",
+		"/history?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": "/query/from must not be after to",
+		"/history?market=nowhere":                                    "/query/market must be the key of a market",
+	} {
+		p := h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", item+query, "", asPlatform))
+		if len(p.Errors) != 1 || !strings.HasPrefix(p.Errors[0].Pointer+" "+p.Errors[0].Detail, want) {
+			t.Errorf("%s: got the errors %v, want one: %s", query, p.Errors, want)
+		}
+	}
+	if got := h.request("GET", "/api/prices/items?sort=-name", "", asPlatform); got.StatusCode != http.StatusOK {
+		t.Errorf("sort=-name: got %d %s, want 200", got.StatusCode, got.body)
 	}
 }
 

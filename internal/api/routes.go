@@ -32,7 +32,7 @@ const local = "local"
 // operations returns all routes of the API. Each GET route also serves HEAD.
 func (s *server) operations() []operation {
 	deps, once := &s.Deps, newOnce(&s.Deps)
-	jobs, providers, items, feed := jobHandlers{deps}, providerHandlers{deps}, itemHandlers{deps}, newFeedHandlers(deps)
+	jobs, providers, items, feed := jobHandlers{deps}, providerHandlers{deps}, itemHandlers{deps}, newFeedHandlers(deps, s.meter.streams)
 	users, inventories, feeRule := userHandlers{deps}, inventoryHandlers{deps}, feeHandlers{deps}
 	hooks := webhookHandlers{deps}
 	wallets, listings, trades := walletHandlers{deps, once}, listingHandlers{deps, once}, tradeHandlers{deps, once}
@@ -71,8 +71,8 @@ func (s *server) operations() []operation {
 		{"GET", "/api/prices/items/{name}/figures", prices, items.figures, with(key, inCurrency), nil, responseTypes{200: view.ItemFigures{}}, findsConverts, "An item's prices over the last day, week, month and quarter: mean, median, range, change and volatility."},
 		{"GET", "/api/prices/items/{name}/at", prices, items.priceAt, with(key, pastTime, explained, thenCurrency), nil, responseTypes{200: view.PastPrice{}}, []int{404, 410, 422, 500, 503}, "An item's price at a time in the past, with its explanation on request."},
 		{"GET", "/api/prices/snapshot/manifest", prices, feed.manifest, []param{anyAppID, inCurrency}, nil, responseTypes{200: view.Manifest{}}, converts, "The number of the last price change, and how many prices an export has."},
-		{"GET", "/api/prices/snapshot.json", prices, feed.export(false), []param{anyAppID, fields, inCurrency}, nil, responseTypes{200: exported{}, 304: nil}, converts, "Export all prices as one JSON object."},
-		{"GET", "/api/prices/snapshot.ndjson", prices, feed.export(true), []param{anyAppID, fields, inCurrency}, nil, responseTypes{200: media(ndjsonType), 304: nil}, converts, "Export all prices, one JSON object per line."},
+		{"GET", "/api/prices/snapshot.json", prices, feed.export(false), []param{anyAppID, exportFields, inCurrency}, nil, responseTypes{200: exported{}, 304: nil}, converts, "Export all prices as one JSON object."},
+		{"GET", "/api/prices/snapshot.ndjson", prices, feed.export(true), []param{anyAppID, exportFields, inCurrency}, nil, responseTypes{200: media(ndjsonType), 304: nil}, converts, "Export all prices, one JSON object per line."},
 		{"GET", "/api/prices/changes", prices, feed.changes, []param{since, waitSeconds, limit, fields, inCurrency}, nil, responseTypes{200: view.Changes{}}, []int{410, 422, 500, 503}, "List price changes after a change number, oldest first."},
 		{"GET", "/api/prices/stream", prices, feed.stream, []param{streamSince}, nil, responseTypes{200: media(streamType)}, []int{410, 500, 503}, "Receive price changes and other events as they happen (server-sent events)."},
 		{"GET", "/api/events", prices, feed.events, []param{after, waitSeconds, limit}, nil, responseTypes{200: view.Events{}}, []int{410, 500, 503}, "List events after an event number, oldest first."},
@@ -123,7 +123,7 @@ func (s *server) operations() []operation {
 		{"POST", "/api/operators", admin, people.createOperator, nil, &body{limit: maxBody, like: operatorBody{}}, responseTypes{201: view.Operator{}}, []int{409, 500, 503}, "Add an operator with a password."},
 		{"GET", "/api/operators/{operator}", admin, people.operator, []param{operatorName}, nil, responseTypes{200: view.Operator{}}, finds, "An operator."},
 		{"PATCH", "/api/operators/{operator}", admin, people.changeOperator, []param{operatorName}, &body{limit: maxBody, like: operatorPatch{}}, responseTypes{200: view.Operator{}}, finds, "Change the role or the password of an operator, or disable or enable it."},
-		{"GET", "/api/audit", admin, keys.audit, with(page, auditActor), nil, responseTypes{200: view.Page[view.AuditEntry]{}}, reads, "List requests that changed something, newest first."},
+		{"GET", "/api/audit", admin, keys.auditLog, with(page, auditActor), nil, responseTypes{200: view.Page[view.AuditEntry]{}}, reads, "List requests that changed something, newest first."},
 		{"GET", "/api/community/top-traders", nil, s.topTraders, []param{period, rankBy, topLimit}, nil, responseTypes{200: view.TopTraders{}, 304: nil}, reads, "The top traders."},
 		{"GET", "/api/health", nil, s.health, nil, nil, responseTypes{200: view.Health{}, 503: view.Health{}}, nil, "Whether the server is healthy."},
 		{"GET", "/metrics", metrics, s.metrics, nil, nil, responseTypes{200: media("text/plain")}, nil, "Metrics for Prometheus."},

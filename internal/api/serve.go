@@ -87,11 +87,7 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	case op == nil && allow == nil:
 		return s.noRoute(c)
 	case op == nil:
-		return &refusal{
-			status: http.StatusMethodNotAllowed, code: "method_not_allowed",
-			detail: "This path supports only " + strings.Join(allow, ", ") + ".",
-			header: http.Header{"Allow": {strings.Join(allow, ", ")}},
-		}
+		return notAllowed(allow)
 	}
 	c.route = op.path
 	if op.shared() {
@@ -102,11 +98,7 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if op.writes() {
-		entry := auditlog.Entry{
-			Actor: c.role, Address: access.Client(c.Request, s.TrustedProxies).String(),
-			Action: op.method + " " + op.path, Target: c.URL.RequestURI(), RequestID: c.id,
-		}
-		c.ctx, c.slow = auditlog.With(c.ctx, entry), auditlog.With(c.slow, entry)
+		s.audit(c)
 	}
 	var done func()
 	c.hasBody, done, err = s.admitBody(w, c.Request, op.body)
@@ -125,6 +117,24 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	return respond(w, returned)
+}
+
+// notAllowed returns the error for a path that exists with other methods only.
+func notAllowed(allow []string) error {
+	methods := strings.Join(allow, ", ")
+	return &refusal{
+		status: http.StatusMethodNotAllowed, code: "method_not_allowed", detail: "This path supports only " + methods + ".",
+		header: http.Header{"Allow": {methods}},
+	}
+}
+
+// audit adds the request to the audit log, in the first transaction that commits with its context.
+func (d *Deps) audit(c *call) {
+	entry := auditlog.Entry{
+		Actor: c.role, Address: access.Client(c.Request, d.TrustedProxies).String(),
+		Action: c.Method + " " + c.route, Target: c.URL.RequestURI(), RequestID: c.id,
+	}
+	c.ctx, c.slow = auditlog.With(c.ctx, entry), auditlog.With(c.slow, entry)
 }
 
 // rescue logs a panic and responds with 500. It reports whether the connection must be

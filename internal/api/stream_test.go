@@ -49,6 +49,23 @@ func TestStream_DisconnectsAClientThatDoesNotRead(t *testing.T) {
 	if !strings.Contains(h.log.String(), "the client read nothing for 10s") {
 		t.Errorf("got the log %s, want the reason of the disconnection", h.log)
 	}
+	if got := h.request("GET", "/metrics", "", asAdmin).body; !strings.Contains(got, `assay_streams_ended_total{reason="slow"} 1`) || !strings.Contains(got, `assay_streams_ended_total{reason="client"} 0`) {
+		t.Errorf("got the metrics %s, want one stream that ended because the client was slow", got)
+	}
+}
+
+func TestStream_RefusesAWrongLastEventID(t *testing.T) {
+	h := newHarness(t, nil)
+	for _, id := range []string{"x", "-1", "1.5"} {
+		p := h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", "/api/prices/stream", "", asPlatform, header("Last-Event-ID: "+id)))
+		if len(p.Errors) != 1 || p.Errors[0].Pointer != "/header/Last-Event-ID" {
+			t.Errorf("Last-Event-ID %s: got the errors %v, want one at /header/Last-Event-ID", id, p.Errors)
+		}
+	}
+	p := h.wantProblem(http.StatusGone, "cursor_expired", h.request("GET", "/api/prices/stream?since=1", "", asPlatform))
+	if !strings.Contains(p.Detail, "event number") {
+		t.Errorf("an expired number: got %q, want the text for events", p.Detail)
+	}
 }
 
 // TestPace_LimitsAllStreamsWhilePricesChange compares the time that the writes of many streams

@@ -56,6 +56,9 @@ func TestWebhooks_RefuseWrongSettings(t *testing.T) {
 		`{}`:                                {"/url"},
 		`{"url":"http://example.com/"}`:     {"/url"},
 		`{"url":"https://127.0.0.1:8443/"}`: {"/url"},
+		`{"url":"https://localhost/"}`:      {"/url"},
+		`{"url":"` + deadHook + `","events":["price.alert"]}`:                {"/alert"},
+		`{"url":"` + deadHook + `","events":["price.alert"],"alert":null}`:   {"/alert"},
 		`{"url":"","format":"xml","events":["job.ended"],"minChange":-1}`:    {"/url", "/format", "/events/0", "/minChange"},
 		`{"url":"` + deadHook + `","users":` + many + `}`:                    {"/users/20"},
 		`{"url":"` + deadHook + `","items":[""],"enabled":true}`:             {"/items/0", "/enabled"},
@@ -71,6 +74,15 @@ func TestWebhooks_RefuseWrongSettings(t *testing.T) {
 		if !slices.Equal(got, pointers) {
 			t.Errorf("%s: got pointers %v, want %v", body, got, pointers)
 		}
+	}
+	h.wantProblem(http.StatusBadRequest, "invalid_body", h.request("PATCH", "/api/webhooks/1", `{"events":["price.alert"]}`, asAdmin))
+	set := `{"events":["price.alert"],"alert":{"change":0.1}}`
+	if got := h.request("PATCH", "/api/webhooks/1", set, asAdmin); got.StatusCode != http.StatusOK || !strings.Contains(got.body, `"events":["price.alert"]`) {
+		t.Errorf("%s: got %d %s, want the webhook with its alert", set, got.StatusCode, got.body)
+	}
+	p := h.wantProblem(http.StatusBadRequest, "invalid_body", h.request("PATCH", "/api/webhooks/1", `{"alert":null}`, asAdmin))
+	if len(p.Errors) != 1 || p.Errors[0].Pointer != "/alert" || !strings.Contains(p.Errors[0].Detail, "price.alert") {
+		t.Errorf("alert null: got the errors %v, want one at /alert that names price.alert", p.Errors)
 	}
 	h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("POST", "/api/webhooks/1/rotate?keepHours=721", "", asAdmin))
 	h.wantProblem(http.StatusBadRequest, "invalid_body", h.request("PATCH", "/api/webhooks/1", `{"format":"slack"}`, asAdmin))

@@ -57,6 +57,7 @@ func wordLists() map[string][]string {
 		"WebhookDisabledReason": {none, webhook.ByOperator, webhook.Gone, webhook.Failing},
 		"DeliveryState":         {webhook.Delivered, webhook.Retrying, webhook.Failed, webhook.Lost},
 		"DeliveryKind":          append([]string{none}, words(event.Kinds()...)...),
+		"WebhookEventKind":      words(webhook.Kinds()...),
 
 		"PriceStatus":    view.PriceStatuses(),
 		"LookupStatus":   append(view.PriceStatuses(), view.StatusQueued, view.StatusUnknown),

@@ -28,11 +28,14 @@ const (
 	Operate   = "operate"   // refreshes, jobs, providers and metrics
 )
 
-// Scopes returns all scopes. A write scope includes the read scope of its area. The area prices has
-// no write scope.
+// PricesWrite is the scope that queues items without a price. All routes of the area Prices only need
+// its read scope.
+const PricesWrite = Prices + ":write"
+
+// Scopes returns all scopes. A write scope includes the read scope of its area.
 func Scopes() []string {
 	return []string{
-		"prices:read", "inventory:read", "inventory:write", "market:read", "market:write",
+		"prices:read", PricesWrite, "inventory:read", "inventory:write", "market:read", "market:write",
 		"wallet:read", "wallet:write", "operate:read", "operate:write",
 	}
 }
@@ -112,7 +115,9 @@ func (s *Service) Create(ctx context.Context, k Key) (Key, string, error) {
 	secret := newSecret()
 	err := s.DB.InTx(ctx, func(t *db.Tx) error {
 		if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(t.Now()) {
-			return fault.New(fault.Invalid, "invalid_body", "The time expiresAt is in the past. Send a later time, or leave it out.")
+			f := fault.New(fault.Invalid, "invalid_body", "The time expiresAt is in the past. Send a later time, or leave it out.")
+			f.Fields = []fault.Field{{Pointer: "/expiresAt", Detail: "must be in the future"}}
+			return f
 		}
 		k.CreatedAt = t.Now()
 		return insert(t, k, hash(secret))

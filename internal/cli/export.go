@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -82,7 +83,7 @@ func (c *exportCmd) Run(ctx context.Context, s *session) error {
 	}
 	file, err := diskfile.Create(c.File + ".*.tmp")
 	if err != nil {
-		return usageOfFile(err)
+		return c.unwritable(err)
 	}
 	defer file.Discard()
 	if done.Items, err = writePrices(file, response.Body, format, fields, done.Change); err != nil {
@@ -94,6 +95,20 @@ func (c *exportCmd) Run(ctx context.Context, s *session) error {
 	return s.out.result(done, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s has %s prices, up to change %s\n", printable(c.File), count(done.Items), done.Change)
 	})
+}
+
+// unwritable describes why the file cannot be created. It names the file itself: the error names a
+// temporary file beside it.
+func (c *exportCmd) unwritable(err error) error {
+	reason, _ := errors.AsType[*fs.PathError](err)
+	dir := printable(filepath.Dir(c.File))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &usageError{text: fmt.Sprintf("%s cannot be written: the directory %s does not exist: create it, or use another path", printable(c.File), dir)}
+	case reason != nil:
+		return &usageError{text: fmt.Sprintf("%s cannot be written: %s: make the directory %s writable, or use another path", printable(c.File), reason.Err, dir)}
+	}
+	return err
 }
 
 // format returns the format of the file.

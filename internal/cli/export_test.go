@@ -188,6 +188,22 @@ func TestExport_LeavesNoPartialFile(t *testing.T) {
 	}
 }
 
+func TestExport_ExplainsAMissingDirectory(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "missing", "prices.csv")
+	code, _, errs := runExport(t, exportedPrices, false, path)
+	if code != exitUsage || !strings.Contains(errs, path+" cannot be written") || !strings.Contains(errs, "create it") || strings.Contains(errs, ".tmp") {
+		t.Errorf("got exit code %d: %s; want %d, the file and the fix, but no temporary file", code, errs, exitUsage)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs = runExport(t, exportedPrices, false, filepath.Join(dir, "file", "prices.csv"))
+	if code != exitUsage || !strings.Contains(errs, "use another path") || strings.Contains(errs, ".tmp") {
+		t.Errorf("below a file: got exit code %d: %s; want %d and the fix", code, errs, exitUsage)
+	}
+}
+
 func TestExport_RefusesUnknownFormats(t *testing.T) {
 	for _, args := range [][]string{{"prices.xlsx"}, {"prices"}, {"-"}, {"prices.csv", "--fields", "volume"}, {"prices.csv", "--format", "xlsx"}} {
 		if code, _, errs := runExport(t, exportedPrices, false, args...); code != exitUsage {

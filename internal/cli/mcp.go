@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"strings"
@@ -40,14 +41,10 @@ func (c *mcpCmd) Run(ctx context.Context, s *session) error {
 	if c.AllowWrites {
 		addWriteTools(server, api)
 	}
-	return server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(s.Stdin), Writer: openWriter{s.Stdout}})
+	out := &sharedWriter{to: s.Stdout}
+	in := &mcpLines{in: bufio.NewReader(s.Stdin), out: out}
+	return server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: out})
 }
-
-// openWriter is a writer whose Close does nothing, so that it stays open at the end of a session.
-type openWriter struct{ io.Writer }
-
-// Close implements io.Closer.
-func (openWriter) Close() error { return nil }
 
 // tool is a tool of the MCP server.
 type tool struct {

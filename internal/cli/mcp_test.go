@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +114,92 @@ func TestMCP_ReturnsResultsAndErrors(t *testing.T) {
 		if failed != c.failed || !strings.Contains(text, c.want) {
 			t.Errorf("%s %v: got %.300s, error: %t; want %q, error: %t", c.tool, c.args, text, failed, c.want, c.failed)
 		}
+	}
+}
+
+// TestMCP_NamesPhases looks up items with and without a phase.
+func TestMCP_NamesPhases(t *testing.T) {
+	for tool, path := range map[string]string{"lookup_prices": "/api/prices/lookup", "market_quotes": "/api/prices/quotes"} {
+		var body string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			text, _ := io.ReadAll(r.Body)
+			body = r.URL.Path + " " + string(text)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"items":[]}`)
+		}))
+		defer server.Close()
+		session := startMCP(t, []string{"LISTEN_ADDR=" + strings.TrimPrefix(server.URL, "http://"), "MARKET_PRICE_SYNC_SECRET=" + fakeMarketSecret})
+		args := map[string]any{"names": []string{"A"}, "items": []map[string]any{{"name": "B", "phase": "Ruby"}, {"name": "C", "appId": 440}}}
+		if text, failed := toolText(t, session, tool, args); failed {
+			t.Fatalf("%s: got the error %s, want none", tool, text)
+		}
+		for _, want := range []string{path, `{"appId":730,"marketHashName":"A"}`, `{"appId":730,"marketHashName":"B","phase":"Ruby"}`, `{"appId":440,"marketHashName":"C"`} {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: got the request %s, want %s in it", tool, body, want)
+			}
+		}
+	}
+}
+
+// TestMCP_ContinuesAfterAMalformedLine sends malformed lines while a request is in progress. All
+// requests before and after them must get their responses.
+func TestMCP_ContinuesAfterAMalformedLine(t *testing.T) {
+	began, finish := make(chan bool), make(chan bool)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		began <- true
+		<-finish
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"done":1}`)
+	}))
+	defer server.Close()
+	in, input := io.Pipe()
+	output, out := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		p := Program{
+			Args: []string{"mcp"}, Environ: []string{"LISTEN_ADDR=" + strings.TrimPrefix(server.URL, "http://"), "MARKET_PRICE_SYNC_SECRET=" + fakeMarketSecret},
+			Stdin: in, Stdout: out, Stderr: io.Discard, Now: time.Now,
+		}
+		ended <- p.Run(context.Background())
+	}()
+	send := func(lines ...string) {
+		for _, line := range lines {
+			if _, err := io.WriteString(input, line+"\n"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	lines := bufio.NewScanner(output)
+	read := func() string {
+		lines.Scan()
+		return lines.Text()
+	}
+	wantLine := func(parts ...string) {
+		t.Helper()
+		line := read()
+		for _, part := range parts {
+			if !strings.Contains(line, part) {
+				t.Errorf("got the line %s, want %s in it", line, part)
+			}
+		}
+	}
+	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	wantLine(`"id":1`, `"result"`)
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"status","arguments":{}}}`)
+	<-began
+	for _, line := range []string{`{"jsonrpc":`, `not JSON`, `"text"`, `{"method":7}`, `[]`, `{"jsonrpc":"2.0","id":8,"method":"ping"} {}`} {
+		go send(line)
+		wantLine(`"id":null`, `-32700`)
+	}
+	go send("", `{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	wantLine(`"id":3`, `"result"`)
+	close(finish)
+	wantLine(`"id":2`, `done`)
+	if err := input.Close(); err != nil {
+		t.Error(err)
+	}
+	if code := <-ended; code != exitOK {
+		t.Errorf("got exit code %d, want 0 after the end of the input", code)
 	}
 }
 

@@ -31,7 +31,7 @@ type (
 		Words        string `json:"words,omitempty" jsonschema:"words that the name contains, in any order and case"`
 		AppID        int32  `json:"appId,omitempty" jsonschema:"Steam app ID of the game; 730 if absent"`
 		Status       string `json:"status,omitempty" jsonschema:"ok, thin, suspect, disputed, stale or noPrice"`
-		Market       string `json:"market,omitempty" jsonschema:"key of a market that offers or has sold the item, such as steam"`
+		Market       string `json:"market,omitempty" jsonschema:"market that offers or has sold the item, as key or provider/key"`
 		MinPrice     string `json:"minPrice,omitempty" jsonschema:"lowest price, such as 12.5"`
 		MaxPrice     string `json:"maxPrice,omitempty" jsonschema:"highest price"`
 		ChangedSince string `json:"changedSince,omitempty" jsonschema:"RFC 3339 time: prices that changed since then"`
@@ -41,8 +41,9 @@ type (
 		listArgs
 	}
 	namesArgs struct {
-		Names []string `json:"names" jsonschema:"exact market hash names, up to 1000"`
-		AppID int32    `json:"appId,omitempty" jsonschema:"Steam app ID of the game; 730 if absent"`
+		Names []string   `json:"names,omitempty" jsonschema:"exact market hash names of items without a phase; with items, up to 1000 together"`
+		Items []itemArgs `json:"items,omitempty" jsonschema:"items with a phase or of another game; results follow those of names"`
+		AppID int32      `json:"appId,omitempty" jsonschema:"Steam app ID of the game; 730 if absent"`
 		currencyArgs
 	}
 	quotesArgs struct {
@@ -60,7 +61,7 @@ type (
 		From     string `json:"from,omitempty" jsonschema:"RFC 3339 time of the start"`
 		To       string `json:"to,omitempty" jsonschema:"RFC 3339 time of the end; now if absent"`
 		Interval string `json:"interval,omitempty" jsonschema:"candles of 5m, 1h or 1d; points if absent"`
-		Market   string `json:"market,omitempty" jsonschema:"quotes of this market, as provider/market, instead of the price"`
+		Market   string `json:"market,omitempty" jsonschema:"quotes of this market, as key or provider/key, instead of the price"`
 	}
 	atArgs struct {
 		itemArgs
@@ -113,9 +114,12 @@ func (a listArgs) pairs() []string {
 
 // body returns the body of a request for several items.
 func (a namesArgs) body() map[string]any {
-	items := make([]map[string]any, len(a.Names))
-	for i, name := range a.Names {
-		items[i] = map[string]any{"marketHashName": name, "appId": cmp.Or(a.AppID, 730)}
+	items := []map[string]any{}
+	for _, name := range a.Names {
+		items = append(items, map[string]any{"marketHashName": name, "appId": cmp.Or(a.AppID, 730)})
+	}
+	for _, i := range a.Items {
+		items = append(items, map[string]any{"marketHashName": i.Name, "appId": cmp.Or(i.AppID, a.AppID, 730), "phase": i.Phase})
 	}
 	return map[string]any{"items": items}
 }
@@ -129,10 +133,10 @@ func addReadTools(server *mcp.Server, api *client) {
 	addTool(server, api, tool{name: "explain_price", title: "Explain a price", does: "The price of one item with its explanation, age and reliability, and the quote of every market."}, func(a explainArgs) request {
 		return a.request("", "currency", a.Currency)
 	})
-	addTool(server, api, tool{name: "lookup_prices", title: "Look up prices", does: "Prices of up to 1,000 items by their exact names."}, func(a namesArgs) request {
+	addTool(server, api, tool{name: "lookup_prices", title: "Look up prices", does: "Prices of up to 1,000 items by their exact names, and by phase in items."}, func(a namesArgs) request {
 		return request{method: http.MethodPost, path: "/api/prices/lookup", query: filter("currency", a.Currency), body: a.body()}
 	})
-	addTool(server, api, tool{name: "market_quotes", title: "Compare markets", does: "Every market's quote of items: best ask and best bid, spread after fees, listings, sales and liquidity."}, func(a quotesArgs) request {
+	addTool(server, api, tool{name: "market_quotes", title: "Compare markets", does: "Every market's quote of items, by names or with a phase in items: best ask and best bid, spread after fees, listings, sales and liquidity."}, func(a quotesArgs) request {
 		body := a.body()
 		if a.Markets != nil {
 			body["markets"] = a.Markets

@@ -55,6 +55,15 @@ func New(kind Kind, code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
+// InvalidParameter returns an Error for one parameter of a query. The formatted text continues a
+// sentence about the parameter, such as "must be a whole number".
+func InvalidParameter(name, format string, args ...any) *Error {
+	text := fmt.Sprintf(format, args...)
+	f := New(Invalid, "invalid_parameters", "The parameter %s %s.", name, text)
+	f.Fields = []Field{{Pointer: "/query/" + name, Detail: text}}
+	return f
+}
+
 // Error returns the detail and the errors of all fields.
 func (e *Error) Error() string {
 	var b strings.Builder

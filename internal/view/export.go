@@ -20,6 +20,8 @@ type PublishedPrice struct {
 	PriceUpdatedAt      *time.Time    `json:"priceUpdatedAt"`
 	PriceCheckedAt      *time.Time    `json:"priceCheckedAt"`
 	*Figures
+
+	selected Fields // members that AppendJSON writes besides the identity
 }
 
 // Export identifies a consistent state of all prices.
@@ -39,8 +41,8 @@ type Manifest struct {
 	Rates    []ConversionRate `json:"rates,omitempty"`
 }
 
-// AppendJSON appends the price as json.Marshal would encode it. Reflection would take most of
-// the time of an export.
+// AppendJSON appends the price as json.Marshal would encode it, without the members that an export
+// leaves out. Reflection would take most of the time of an export.
 func (p *PublishedPrice) AppendJSON(b []byte) []byte {
 	return append(p.appendMembers(append(b, '{')), '}')
 }
@@ -49,10 +51,20 @@ func (p *PublishedPrice) appendMembers(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `"appId":`...), int64(p.AppID), 10)
 	b = appendText(append(b, `,"marketHashName":`...), p.MarketHashName)
 	b = appendText(append(b, `,"phase":`...), p.Phase)
-	b = p.CurrentPrice.AppendText(append(b, `,"currentPrice":`...))
-	b = p.CurrentPriceDecimal.AppendJSON(append(b, `,"currentPriceDecimal":`...))
-	b = appendText(append(b, `,"priceStatus":`...), p.PriceStatus)
-	b = appendTime(append(b, `,"priceUpdatedAt":`...), p.PriceUpdatedAt)
-	b = appendTime(append(b, `,"priceCheckedAt":`...), p.PriceCheckedAt)
+	if p.selected.has(fieldCurrentPrice) {
+		b = p.CurrentPrice.AppendText(append(b, `,"currentPrice":`...))
+	}
+	if p.selected.has(fieldCurrentPriceDecimal) {
+		b = p.CurrentPriceDecimal.AppendJSON(append(b, `,"currentPriceDecimal":`...))
+	}
+	if p.selected.has(fieldPriceStatus) {
+		b = appendText(append(b, `,"priceStatus":`...), p.PriceStatus)
+	}
+	if p.selected.has(fieldPriceUpdatedAt) {
+		b = appendTime(append(b, `,"priceUpdatedAt":`...), p.PriceUpdatedAt)
+	}
+	if p.selected.has(fieldPriceCheckedAt) {
+		b = appendTime(append(b, `,"priceCheckedAt":`...), p.PriceCheckedAt)
+	}
 	return p.Figures.appendJSON(b)
 }

@@ -80,7 +80,7 @@ func (p *publishedRow) price(fields Fields) *PublishedPrice {
 	return &PublishedPrice{
 		AppID: p.key.AppID, MarketHashName: p.key.Name, Phase: p.key.Phase,
 		CurrentPrice: p.amount, CurrentPriceDecimal: money.Decimal(p.amount), PriceStatus: p.status.String(),
-		PriceUpdatedAt: when(db.Moment(p.updated)), PriceCheckedAt: when(db.Moment(p.checked)), Figures: fields.figures(&p.figures),
+		PriceUpdatedAt: when(db.Moment(p.updated)), PriceCheckedAt: when(db.Moment(p.checked)), Figures: fields.figures(&p.figures), selected: fields,
 	}
 }
 

@@ -10,29 +10,52 @@ import (
 	"assay/internal/view/prices"
 )
 
-// Fields is the set of optional figures that a request selects for each price.
-type Fields uint8
+// Fields is the set of optional figures that a request selects for each price. For an export, it can
+// also have members of PublishedPrice. Without any of them, all members are selected.
+type Fields uint16
 
-// The fields, in the order of FieldNames.
+// The figures, in the order of FieldNames, and the members, in the order of MemberNames.
 const (
 	FieldInterval Fields = 1 << iota
 	FieldAverage
 	FieldUsedMarkets
+	fieldAppID
+	fieldMarketHashName
+	fieldPhase
+	fieldCurrentPrice
+	fieldCurrentPriceDecimal
+	fieldPriceStatus
+	fieldPriceUpdatedAt
+	fieldPriceCheckedAt
+
+	allFigures = FieldInterval | FieldAverage | FieldUsedMarkets
 )
 
-// FieldNames returns the names of all fields.
+// FieldNames returns the names of all figures.
 func FieldNames() []string { return []string{"interval", "average", "usedMarkets"} }
 
-// ParseFields parses a comma-separated list of field names. An empty text selects no fields.
-func ParseFields(text string) (Fields, error) {
+// MemberNames returns the names of all figures and of all members of a PublishedPrice.
+func MemberNames() []string {
+	return append(FieldNames(), "appId", "marketHashName", "phase",
+		"currentPrice", "currentPriceDecimal", "priceStatus", "priceUpdatedAt", "priceCheckedAt")
+}
+
+// ParseFields parses a comma-separated list of figures. An empty text selects no figures.
+func ParseFields(text string) (Fields, error) { return parse(text, FieldNames()) }
+
+// ParseMembers parses a comma-separated list of figures and members. An empty text selects all members
+// and no figures.
+func ParseMembers(text string) (Fields, error) { return parse(text, MemberNames()) }
+
+func parse(text string, known []string) (Fields, error) {
 	var f Fields
 	if text == "" {
 		return f, nil
 	}
 	for name := range strings.SplitSeq(text, ",") {
-		n := slices.Index(FieldNames(), name)
+		n := slices.Index(known, name)
 		if n < 0 {
-			return 0, fmt.Errorf("must be a comma-separated list of: %s", strings.Join(FieldNames(), ", "))
+			return 0, fmt.Errorf("must be a comma-separated list of: %s", strings.Join(known, ", "))
 		}
 		f |= 1 << n
 	}
@@ -62,10 +85,13 @@ func intervalOf(i pricing.Interval) *Interval {
 	return &Interval{i.Low, i.High}
 }
 
+// has reports whether a member of an export is selected.
+func (f Fields) has(member Fields) bool { return f&^allFigures == 0 || f&member != 0 }
+
 // figures returns the selected figures. It returns nil if no field is selected or the item has
 // no estimate.
 func (f Fields) figures(of *prices.Figures) *Figures {
-	if f == 0 || of.UsedMarkets == 0 {
+	if f&allFigures == 0 || of.UsedMarkets == 0 {
 		return nil
 	}
 	out := &Figures{}

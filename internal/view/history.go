@@ -16,8 +16,8 @@ import (
 
 // HistoryFilter selects a part of an item's history.
 type HistoryFilter struct {
-	Market   string         // provider/market; empty: the price itself
-	From, To time.Time      // a zero From is the first point, a zero To is now
+	Market   string         // key or provider/key of a market; empty: the price itself
+	From, To time.Time      // a zero From is the first point; a zero or future To is now
 	Interval time.Duration  // length of a candle; 0: points
 	Currency money.Currency // of all amounts; empty: the base currency, or the market's currency
 }
@@ -92,12 +92,12 @@ func (r *HistoryReader) History(ctx context.Context, key catalog.Key, f HistoryF
 		return out, err
 	}
 	now := r.o.Now()
+	if err := f.limit(now); err != nil {
+		return out, err
+	}
 	convert, err := r.o.converter(ctx, f.Currency, now)
 	if err != nil {
 		return out, err
-	}
-	if f.To.IsZero() {
-		f.To = now
 	}
 	if out.PointsFrom, err = pointsFrom(ctx, r.o.Store, item.ID); err != nil {
 		return out, err
@@ -107,7 +107,9 @@ func (r *HistoryReader) History(ctx context.Context, key catalog.Key, f HistoryF
 		if err := readCursor(after, "history", &from); err != nil {
 			return out, err
 		}
-		f.From = time.UnixMicro(from).UTC()
+		if f.From = time.UnixMicro(from).UTC(); !f.From.Before(f.To) {
+			return out, nil // a cursor of a longer period
+		}
 	}
 	if f.Interval > 0 {
 		return r.candles(ctx, out, item, market, f, limit, convert)
@@ -127,17 +129,66 @@ func (r *HistoryReader) historyOf(ctx context.Context, key catalog.Key) (*Stored
 	return item, markets, err
 }
 
+// clockTolerance is how far in the future a requested time may be, because clocks differ.
+const clockTolerance = 5 * time.Minute
+
+// checkPast returns a fault.Invalid if the time of a parameter is in the future.
+func checkPast(parameter string, at, now time.Time) error {
+	if at.After(now.Add(clockTolerance)) {
+		return fault.InvalidParameter(parameter, "must not be in the future: it is now %s", now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// limit checks the period and ends it now at the latest.
+func (f *HistoryFilter) limit(now time.Time) error {
+	if err := checkPast("from", f.From, now); err != nil {
+		return err
+	}
+	if !f.To.IsZero() && f.From.After(f.To) {
+		return fault.InvalidParameter("from", "must not be after to")
+	}
+	if f.To.IsZero() || f.To.After(now) {
+		f.To = now
+	}
+	if f.From.After(now) {
+		f.From = now // the clock of the client is ahead
+	}
+	return nil
+}
+
 // marketOf returns the id of a market, or 0 for an empty name.
 func marketOf(markets map[int64]refresh.MarketName, name string) (int64, error) {
-	for id, m := range markets {
-		if m.Provider+"/"+m.Key == name {
-			return id, nil
-		}
-	}
 	if name == "" {
 		return 0, nil
 	}
-	return 0, fault.New(fault.Invalid, "invalid_parameters", "There is no market %q. Write it as provider/market, such as skinport/skinport.", name)
+	found, err := marketsOf(markets, name)
+	if err != nil {
+		return 0, err
+	}
+	if len(found) > 1 {
+		var names []string
+		for _, id := range found {
+			names = append(names, markets[id].Provider+"/"+markets[id].Key)
+		}
+		slices.Sort(names)
+		return 0, fault.InvalidParameter("market", "is a market of several providers: send one of %s", strings.Join(names, ", "))
+	}
+	return found[0], nil
+}
+
+// marketsOf returns the ids of the markets with a name, which is a key or provider/key. It returns a
+// fault.Invalid if there is none.
+func marketsOf(markets map[int64]refresh.MarketName, name string) (ids []int64, err error) {
+	for id, m := range markets {
+		if (marketName{m.Provider, m.Key}).matches(name) {
+			ids = append(ids, id)
+		}
+	}
+	if ids == nil {
+		return nil, fault.InvalidParameter("market", "must be the key of a market or provider/key, such as steam or skinport/skinport: no provider carries %q", name)
+	}
+	return ids, nil
 }
 
 // points fills out with points.

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -123,9 +124,125 @@ func TestHistory_HasPointsAndCandles(t *testing.T) {
 	if f := fault.Of(err); f == nil || f.Code != "price_not_found" {
 		t.Errorf("before the first price: got %v, want price_not_found", err)
 	}
-	_, err = w.History(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, view.HistoryFilter{Market: "p/none"}, "", 1)
-	if f := fault.Of(err); f == nil || f.Kind != fault.Invalid {
-		t.Errorf("an unknown market: got %v, want a fault of the kind Invalid", err)
+}
+
+// wantInvalid fails the test unless err is a fault of one parameter of the query.
+func wantInvalid(t *testing.T, what string, err error, parameter string) {
+	t.Helper()
+	f := fault.Of(err)
+	if f == nil || f.Code != "invalid_parameters" || len(f.Fields) != 1 || f.Fields[0].Pointer != "/query/"+parameter || f.Fields[0].Detail == "" {
+		t.Errorf("%s: got %v, want invalid_parameters with one error at /query/%s", what, err, parameter)
+	}
+}
+
+// TestHistory_EndsNow requests the future of a price and of a market. The history must end now, also
+// with a cursor of a longer period.
+func TestHistory_EndsNow(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A")
+	m := refresh.MarketName{Provider: "p", Key: "m"}
+	w.quotes = func() []refresh.MarketSnapshot {
+		return []refresh.MarketSnapshot{{MarketID: w.marketID(m), Currency: "USD", Ask: units(10), FetchedAt: w.now}}
+	}
+	start := w.now.Truncate(24 * time.Hour)
+	w.price(map[string]money.Micro{"A": units(10)})
+	w.now = start.Add(60 * time.Hour)
+	key, future := catalog.Key{AppID: catalog.CS2, Name: "A"}, w.now.Add(40*24*time.Hour)
+	for _, market := range []string{"", "p/m", "m"} {
+		f := view.HistoryFilter{Market: market, Interval: 24 * time.Hour, From: start, To: future}
+		w.is("days of the market "+market, w.history(f, start, 2), "0s: 10 10 10 10, 0\n24h0m0s: 10 10 10 10, 0\n48h0m0s: 10 10 10 10, 0")
+		for _, interval := range []time.Duration{0, 24 * time.Hour} {
+			f.Interval = interval
+			for _, at := range []time.Time{w.now, future.Add(-24 * time.Hour), future.Add(24 * time.Hour)} {
+				cursor := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `["history",%d]`, at.UnixMicro()))
+				h, err := w.History(w.Context(), key, f, cursor, 100)
+				w.must(err)
+				if len(h.Points)+len(h.Candles) > 0 || h.NextCursor != nil {
+					t.Errorf("market %q, interval %s, a cursor at %s: got %+v, want an empty last page", market, interval, at, h)
+				}
+			}
+		}
+	}
+}
+
+// TestHistory_RefusesTimesOfTheFuture requests times around the tolerance for clocks that differ.
+func TestHistory_RefusesTimesOfTheFuture(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A")
+	w.price(map[string]money.Micro{"A": units(10)})
+	w.now = w.now.Add(time.Hour)
+	key := catalog.Key{AppID: catalog.CS2, Name: "A"}
+	for later, invalid := range map[time.Duration]bool{0: false, 5 * time.Minute: false, 5*time.Minute + 1: true, 200 * 365 * 24 * time.Hour: true} {
+		_, err := w.PriceAt(w.Context(), key, w.now.Add(later), false, "")
+		h, historyErr := w.History(w.Context(), key, view.HistoryFilter{From: w.now.Add(later)}, "", 1)
+		if invalid {
+			wantInvalid(t, "time "+later.String(), err, "time")
+			wantInvalid(t, "from "+later.String(), historyErr, "from")
+			continue
+		}
+		w.must(err)
+		w.must(historyErr)
+		if len(h.Points) != 1 {
+			t.Errorf("from %s: got %+v, want the current point", later, h.Points)
+		}
+	}
+	_, err := w.History(w.Context(), key, view.HistoryFilter{From: w.now.Add(-time.Minute), To: w.now.Add(-2 * time.Minute)}, "", 1)
+	wantInvalid(t, "from after to", err, "from")
+}
+
+// TestHistory_AcceptsBothFormsOfAMarket names markets of two providers, one of them shared.
+func TestHistory_AcceptsBothFormsOfAMarket(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A")
+	shared, other, single := refresh.MarketName{Provider: "p", Key: "m"}, refresh.MarketName{Provider: "o", Key: "m"}, refresh.MarketName{Provider: "p", Key: "n"}
+	w.quotes = func() (out []refresh.MarketSnapshot) {
+		for i, m := range []refresh.MarketName{shared, other, single} {
+			out = append(out, refresh.MarketSnapshot{MarketID: w.marketID(m), Currency: "USD", Ask: units(int64(10 + i)), FetchedAt: w.now})
+		}
+		return out
+	}
+	w.price(map[string]money.Micro{"A": units(10)})
+	start := w.now
+	w.now = w.now.Add(time.Minute)
+	for market, want := range map[string]string{"p/m": "10", "o/m": "11", "p/n": "12", "n": "12"} {
+		w.is("the market "+market, w.history(view.HistoryFilter{Market: market}, start, 10), "0s: "+want+" USD used true")
+	}
+	for market, want := range map[string]string{"m": "o/m, p/m", "p/none": "p/none", "none": "none"} {
+		_, err := w.History(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, view.HistoryFilter{Market: market}, "", 1)
+		wantInvalid(t, "the market "+market, err, "market")
+		if !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("the market %s: got %v, want %s in the text", market, err, want)
+		}
+	}
+}
+
+// marketID returns the id of a market.
+func (w *world) marketID(m refresh.MarketName) (id int64) {
+	w.Helper()
+	w.tx(func(tx *db.Tx) error {
+		ids, err := refresh.MarketIDs(tx, []refresh.MarketName{m})
+		id = ids[m]
+		return err
+	})
+	return id
+}
+
+// TestPriceAt_ReportsTheLastConfirmation confirms a price without a change, which stores no point.
+func TestPriceAt_ReportsTheLastConfirmation(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A")
+	w.price(map[string]money.Micro{"A": units(10)})
+	first := w.now
+	w.now = first.Add(7 * time.Hour)
+	w.price(map[string]money.Micro{"A": units(10)})
+	confirmed := w.now
+	w.now = confirmed.Add(time.Hour)
+	for at, want := range map[time.Time]time.Time{first: first, confirmed.Add(-time.Second): first, confirmed: confirmed, w.now: confirmed} {
+		got, err := w.PriceAt(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, at, false, "")
+		w.must(err)
+		if got.PriceCheckedAt == nil || !got.PriceCheckedAt.Equal(want) || !got.EstimatedAt.Equal(first) {
+			t.Errorf("at %s: got priceCheckedAt %v and estimatedAt %s, want %s and %s", at, got.PriceCheckedAt, got.EstimatedAt, want, first)
+		}
 	}
 }
 

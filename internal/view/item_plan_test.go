@@ -25,9 +25,11 @@ func TestUnpricedItems_UsesIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plan := d.Explain(t, raw, unpricedItemsSQL, 730, "i5", "", 100)
-	if !strings.Contains(plan, "item_unpriced") || regexp.MustCompile(`TEMP B-TREE|Sort|Seq Scan|SCAN item`).MatchString(plan) {
-		t.Errorf("got the plan\n%s, want the index item_unpriced without a sort or a scan of all items", plan)
+	for _, query := range []string{unpricedItemsSQL, unpricedItemsBackwardSQL} {
+		plan := d.Explain(t, raw, query, 730, "i5", "", 100)
+		if !strings.Contains(plan, "item_unpriced") || regexp.MustCompile(`TEMP B-TREE|Sort|Seq Scan|SCAN item`).MatchString(plan) {
+			t.Errorf("got the plan\n%s, want the index item_unpriced without a sort or a scan of all items", plan)
+		}
 	}
 }
 

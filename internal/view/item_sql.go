@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strings"
 	"time"
 
 	"assay/internal/catalog"
@@ -65,10 +66,22 @@ type UnpricedItem struct {
 // UnpricedItems returns items of a game without a price, sorted by name and phase in byte
 // order. It starts after the given name and phase.
 func UnpricedItems(ctx context.Context, s *db.DB, app int32, afterName, afterPhase string, limit int) ([]UnpricedItem, error) {
+	return unpricedItems(ctx, s, unpricedItemsSQL, app, afterName, afterPhase, limit)
+}
+
+// unpricedItemsBackward is like UnpricedItems, in reverse order. An empty name is the end of the list.
+func unpricedItemsBackward(ctx context.Context, s *db.DB, app int32, beforeName, beforePhase string, limit int) ([]UnpricedItem, error) {
+	if beforeName == "" {
+		beforeName = strings.Repeat("\U0010FFFF", catalog.MaxName/4+1) // sorts after all names
+	}
+	return unpricedItems(ctx, s, unpricedItemsBackwardSQL, app, beforeName, beforePhase, limit)
+}
+
+func unpricedItems(ctx context.Context, s *db.DB, query string, app int32, name, phase string, limit int) ([]UnpricedItem, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, i *UnpricedItem) error {
 		i.Key.AppID = app
 		return r.Scan(&i.ID, &i.Key.Name, &i.Key.Phase)
-	}, unpricedItemsSQL, app, afterName, afterPhase, limit)
+	}, query, app, name, phase, limit)
 }
 
 // unpricedCount counts the items of all games without a price.
@@ -80,6 +93,10 @@ func unpricedCount(ctx context.Context, s *db.DB) (n int64, err error) {
 // unpricedItemsSQL lists items of a game without a price, sorted by name.
 const unpricedItemsSQL = `SELECT id, name, phase FROM item WHERE ` + refresh.Unpriced + ` AND app_id = $1 AND (name, phase) > ($2, $3)
 	ORDER BY name, phase LIMIT $4`
+
+// unpricedItemsBackwardSQL is like unpricedItemsSQL, in reverse order.
+const unpricedItemsBackwardSQL = `SELECT id, name, phase FROM item WHERE ` + refresh.Unpriced + ` AND app_id = $1 AND (name, phase) < ($2, $3)
+	ORDER BY name DESC, phase DESC LIMIT $4`
 
 // quoted reports which of the items are offered or have sales on one of the markets, according
 // to the last valid response.

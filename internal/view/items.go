@@ -23,7 +23,7 @@ type ItemFilter struct {
 	AppID        int32
 	Search       string // words that the name must contain, in any order and ignoring ASCII case
 	Status       string // current status of the price
-	Market       string // key of a market that offers the item
+	Market       string // key or provider/key of a market that offers the item
 	Min, Max     money.Micro
 	ChangedSince time.Time   // last price change at this time or later
 	UpdatedSince time.Time   // last price confirmation at this time or later
@@ -35,15 +35,16 @@ type ItemFilter struct {
 }
 
 // ItemSorts returns the sort orders: by name, price, status (best first), time of change and
-// relative change in a day. A minus sign reverses the order. Items with equal values are sorted by name.
+// relative change in a day. A minus sign reverses the order. Items with equal values are sorted by name,
+// from A to Z.
 func ItemSorts() []string {
-	return []string{"name", "price", "-price", "status", "-status", "changed", "-changed", "dayChange", "-dayChange"}
+	return []string{"name", "-name", "price", "-price", "status", "-status", "changed", "-changed", "dayChange", "-dayChange"}
 }
 
 // orderOf parses a sort order. Unknown orders sort by name.
 func orderOf(sort string) prices.Order {
 	by, descending := strings.CutPrefix(sort, "-")
-	o := prices.Order{Descending: descending}
+	o := prices.Order{Descending: descending, Backward: descending && by == "name"}
 	switch by {
 	case "price":
 		o.By = prices.ByPrice
@@ -139,11 +140,11 @@ type itemList struct {
 func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time) (*itemList, error) {
 	words, ok := prices.WordsOf(f.Search)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "A search can have at most %d words.", prices.MaxWords)
+		return nil, fault.InvalidParameter("q", "must have at most %d words", prices.MaxWords)
 	}
 	status := slices.Index(PriceStatuses(), f.Status)
 	if f.Status != "" && status < 0 {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "The status must be one of %s.", strings.Join(PriceStatuses(), ", "))
+		return nil, fault.InvalidParameter("status", "must be one of %s", strings.Join(PriceStatuses(), ", "))
 	}
 	l := &itemList{reader: r, order: orderOf(f.Sort), filter: prices.Filter{
 		AppID: f.AppID, Words: words, ByStatus: f.Status != "", Status: pricing.Status(max(status, 0)), Min: f.Min, Max: f.Max,
@@ -159,15 +160,8 @@ func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	for id, m := range known {
-		if m.Key == f.Market {
-			l.markets = append(l.markets, id)
-		}
-	}
-	if l.markets == nil {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "No provider carries the market %q.", f.Market)
-	}
-	return l, nil
+	l.markets, err = marketsOf(known, f.Market)
+	return l, err
 }
 
 // read returns the first entries after a place. A nil place is the beginning.
@@ -224,7 +218,11 @@ func (l *itemList) nextUnpriced(ctx context.Context, after *prices.Place, limit 
 		if len(l.filter.Words) == 0 {
 			chunk = limit
 		}
-		items, err := UnpricedItems(ctx, l.reader.o.Store, l.filter.AppID, from.Name, from.Phase, chunk)
+		read := UnpricedItems
+		if l.order.Backward {
+			read = unpricedItemsBackward
+		}
+		items, err := read(ctx, l.reader.o.Store, l.filter.AppID, from.Name, from.Phase, chunk)
 		if err != nil {
 			return nil, err
 		}

@@ -253,7 +253,7 @@ func (r *JobReader) JobItems(ctx context.Context, id int64, f JobItemFilter, aft
 	}
 	words, ok := prices.WordsOf(f.Search)
 	if !ok {
-		return none, fault.New(fault.Invalid, "invalid_parameters", "A search can have at most %d words.", prices.MaxWords)
+		return none, fault.InvalidParameter("q", "must have at most %d words", prices.MaxWords)
 	}
 	batch, item := -1, int64(0)
 	if err := readCursor(after, "jobItems", &batch, &item); err != nil {

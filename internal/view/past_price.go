@@ -38,6 +38,9 @@ type PastPrice struct {
 // the item is unknown or had no price yet. It returns a fault.Expired if only daily candles of that
 // time are stored.
 func (r *HistoryReader) PriceAt(ctx context.Context, key catalog.Key, at time.Time, explain bool, to money.Currency) (PastPrice, error) {
+	if err := checkPast("time", at, r.o.Now()); err != nil {
+		return PastPrice{}, err
+	}
 	item, markets, err := r.historyOf(ctx, key)
 	if err != nil {
 		return PastPrice{}, err
@@ -65,6 +68,10 @@ func (r *HistoryReader) PriceAt(ctx context.Context, key catalog.Key, at time.Ti
 		return PastPrice{}, err
 	}
 	p.Key, p.UsedMarkets = key, int64(len(p.used))
+	// A confirmation without a change stores no point. It counts from the time of its estimate.
+	if item.CheckedAt.After(p.CheckedAt) && !at.Before(item.CheckedAt) && !at.Before(item.EstimatedAt) {
+		p.CheckedAt = item.CheckedAt
+	}
 	method, _ := pricing.ParseLabel(p.Method)
 	out := PastPrice{
 		Time: at.UTC(), Currency: convert.to, Rates: convert.used(), EstimatedAt: p.EstimatedAt, AgeSeconds: seconds(at.Sub(p.EstimatedAt)),

@@ -29,6 +29,7 @@ type Quotes struct {
 // only quotes whose Counted is true.
 type QuotedItem struct {
 	ItemPrice
+	PriceStatus     string                `json:"priceStatus"` // noPrice if there is no price
 	PriceCheckedAt  *time.Time            `json:"priceCheckedAt"`
 	BestAsk         *Offer                `json:"bestAsk"`
 	BestBid         *Offer                `json:"bestBid"`
@@ -171,12 +172,14 @@ func (q *quoter) selected(names []string) (map[marketName]bool, error) {
 // item returns the quotes of an item and the figures across them.
 func (q *quoter) item(key catalog.Key, v *storedQuotes, known bool) QuotedItem {
 	out := QuotedItem{
-		ItemPrice: ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, Status: StatusUnknown}, Quotes: []MarketQuote{}, Metadata: q.metadata.Of(key),
+		ItemPrice: ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, Status: StatusUnknown}, PriceStatus: pricing.NoPrice.String(),
+		Quotes: []MarketQuote{}, Metadata: q.metadata.Of(key),
 	}
 	if !known {
 		return out
 	}
 	out.Status, out.PriceUpdatedAt, out.PriceCheckedAt = currentStatus(v.price, v.status, v.checked, q.now).String(), when(v.updated), when(v.checked)
+	out.PriceStatus = out.Status
 	out.CurrentPrice = q.convert.price(v.price)
 	out.CurrentPriceDecimal = money.Decimal(out.CurrentPrice)
 	for i := range v.quotes {

@@ -103,7 +103,7 @@ func TestQuotes_LeaveOutOldAndEndedOffers(t *testing.T) {
 	later := w.quotesOf("").Items[0]
 	w.is("markets of the best ask and bid two days later", later.BestAsk.Market+later.BestBid.Market, "aa")
 	w.is("age of the first quote", later.Quotes[0].AgeSeconds, int64(2*day/time.Second))
-	w.is("status two days later", later.Status, "stale")
+	w.is("status two days later", later.Status+" "+later.PriceStatus, "stale stale")
 	w.now = w.now.Add(2 * day)
 	w.is("the best ask is missing without fresh quotes", w.quotesOf("").Items[0].BestAsk == nil, true)
 }
@@ -143,12 +143,13 @@ func TestQuotes_KeepTheOrderAndReportUnknownItems(t *testing.T) {
 	got, err := w.Quotes(t.Context(), keys, nil, "")
 	w.must(err)
 	for i, want := range []struct {
-		status string
-		quotes int
-	}{{"unknown", 0}, {"unknown", 0}, {"ok", 2}, {"noPrice", 0}, {"ok", 2}} {
+		status, priceStatus string
+		quotes              int
+	}{{"unknown", "noPrice", 0}, {"unknown", "noPrice", 0}, {"ok", "ok", 2}, {"noPrice", "noPrice", 0}, {"ok", "ok", 2}} {
 		v := got.Items[i]
 		w.is("key of the item", catalog.Key{AppID: v.AppID, Name: v.MarketHashName}, keys[i])
 		w.is("status of the item", v.Status, want.status)
+		w.is("status of its price", v.PriceStatus, want.priceStatus)
 		w.is("number of quotes of the item", len(v.Quotes), want.quotes)
 	}
 }

@@ -217,7 +217,7 @@ func (r *FeedReader) AwaitEvent(ctx context.Context, last int64) bool {
 func (r *FeedReader) CheckNumber(ctx context.Context, after int64) error {
 	_, err := event.After(ctx, r.o.Store.Read, after, 1)
 	if errors.Is(err, event.ErrExpired) {
-		err = r.cursorExpired(ctx)
+		err = r.eventExpired(ctx)
 	}
 	return err
 }

@@ -157,7 +157,7 @@ func statusTabs(l listState) []tab {
 
 func sortChoices(current string) []choice {
 	labels := map[string]string{
-		"name": "Name", "price": "Lowest price", "-price": "Highest price", "status": "Best status", "-status": "Worst status",
+		"name": "Name", "-name": "Name, from Z to A", "price": "Lowest price", "-price": "Highest price", "status": "Best status", "-status": "Worst status",
 		"changed": "Longest unchanged", "-changed": "Latest change",
 		"dayChange": "Largest fall in a day", "-dayChange": "Largest rise in a day",
 	}

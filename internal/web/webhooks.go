@@ -64,7 +64,7 @@ func (s *systemPages) webhooks(w http.ResponseWriter, r *http.Request, sess sess
 		return err
 	}
 	page := webhooksPage{
-		frame: s.frame("Webhooks", "webhooks", &sess), Form: webhookForm{Kinds: event.Kinds(), Formats: webhook.Formats()},
+		frame: s.frame("Webhooks", "webhooks", &sess), Form: webhookForm{Kinds: webhook.Kinds(), Formats: webhook.Formats()},
 		API: apiCall{Method: http.MethodGet, Path: "/api/webhooks"},
 	}
 	for i := range found {
@@ -101,7 +101,7 @@ func (s *systemPages) webhook(w http.ResponseWriter, r *http.Request, sess sessi
 	}
 	list := view.WebhookDeliveriesOf(deliveries, deliveriesPerPage)
 	return s.show(w, r, "webhook", webhookPage{
-		frame: s.frame("Webhook "+text(id), "webhooks", &sess), Form: webhookForm{Webhook: view.WebhookOf(&found), Kinds: event.Kinds()},
+		frame: s.frame("Webhook "+text(id), "webhooks", &sess), Form: webhookForm{Webhook: view.WebhookOf(&found), Kinds: webhook.Kinds()},
 		Deliveries: list.Items, List: listOf(r).until(list.NextCursor),
 		API: apiCall{Method: http.MethodGet, Path: "/api/webhooks/" + text(id) + "/deliveries"},
 	})
@@ -221,7 +221,7 @@ func sent(what string, out webhook.Outcome) flash {
 func webhookChange(r *http.Request) (webhook.Change, error) {
 	kinds := []event.Kind{}
 	for _, kind := range r.PostForm["event"] {
-		if !slices.Contains(event.Kinds(), event.Kind(kind)) {
+		if !slices.Contains(webhook.Kinds(), event.Kind(kind)) {
 			return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "Choose events from the list.")
 		}
 		kinds = append(kinds, event.Kind(kind))

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"assay/internal/event"
 	"assay/internal/money"
 )
 
 // AlertKind is the kind of the messages that a webhook with an Alert sends about prices.
-const AlertKind = "price.alert"
+const AlertKind event.Kind = "price.alert"
 
 // Reasons of an alert.
 const (
@@ -84,6 +85,6 @@ func (m *message) alert(alerts []alertData) error {
 	if err != nil {
 		return err
 	}
-	m.kind, m.data = AlertKind, fmt.Appendf(nil, `{"alerts":%s,%s`, list, m.data[1:])
+	m.kind, m.data = string(AlertKind), fmt.Appendf(nil, `{"alerts":%s,%s`, list, m.data[1:])
 	return nil
 }

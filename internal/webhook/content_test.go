@@ -126,7 +126,7 @@ func TestDeliver_AlertsWhenALimitIsCrossed(t *testing.T) {
 		}
 		price(0, 100)
 		f.create(webhook.Webhook{Filter: webhook.Filter{Alert: &webhook.Alert{Change: money.Scale / 5, Hours: 24, Above: 20 * money.Scale, Below: 5 * money.Scale}}})
-		f.create(webhook.Webhook{Format: webhook.Slack, Filter: webhook.Filter{Alert: &webhook.Alert{Change: money.Scale / 5, Hours: 24}}})
+		f.create(webhook.Webhook{Format: webhook.Slack, Filter: webhook.Filter{Events: []event.Kind{webhook.AlertKind}, Alert: &webhook.Alert{Change: money.Scale / 5, Hours: 24}}})
 		for _, step := range []struct {
 			hours  int
 			price  money.Micro // in tenths of USD
@@ -166,11 +166,16 @@ func TestDeliver_AlertsWhenALimitIsCrossed(t *testing.T) {
 			}
 			f.Is(fmt.Sprint("reason at ", step.price), reasons, step.reason)
 		}
+		texts := 0
 		for _, m := range price(48, 90) {
 			if strings.HasPrefix(m.body, `{"text"`) {
+				texts++
 				f.Is("text for Slack", m.body, `{"text":"Price alert:\nA: 6 → 9 USD (+50.0 % in 24 h)"}`)
 			}
 		}
+		f.Is("alerts of the webhook with price.alert in its events", texts, 1)
+		f.add(problem("u"))
+		f.Is("events besides alerts", len(f.deliver()), 1) // only the webhook of all events gets it
 	})
 }
 

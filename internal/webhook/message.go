@@ -62,7 +62,7 @@ func (s *Service) owned(ctx context.Context, h *Webhook, known *owned) (map[int6
 // message returns the message of a part, or nil if the filter excludes it.
 func (s *Service) message(ctx context.Context, h *Webhook, p *part, known *owned) (*message, error) {
 	f := &h.Filter
-	if len(f.Events) > 0 && !slices.Contains(f.Events, p.Kind) {
+	if len(f.Events) > 0 && !slices.Contains(f.Events, p.Kind) && (p.Kind != event.PriceChanged || !slices.Contains(f.Events, AlertKind)) {
 		return nil, nil
 	}
 	m := &message{id: fmt.Sprintf("msg_%d_%d", h.ID, p.Number), kind: string(p.Kind), at: p.At, data: p.Data}

@@ -6,11 +6,14 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,7 +63,10 @@ const (
 // TestKind is the kind of the message that Test sends.
 const TestKind = "webhook.test"
 
-// Filter selects events. An empty list selects all.
+// Kinds returns the kinds that a Filter can name: those of all events, and AlertKind.
+func Kinds() []event.Kind { return append(event.Kinds(), AlertKind) }
+
+// Filter selects events. An empty list selects all. AlertKind in Events needs an Alert.
 type Filter struct {
 	Events    []event.Kind `json:"events"`
 	Items     []string     `json:"items"`          // market hash names; applies to events that name items
@@ -178,21 +184,47 @@ func (s *Service) CheckURL(address string) error {
 		return nil
 	case u.Scheme == "http":
 		detail = "must begin with https, because WEBHOOK_ALLOW_HOSTS does not name its host"
-	default:
-		if addr, _ := netip.ParseAddr(u.Hostname()); !addr.IsValid() || !provider.Guarded(addr) {
-			return nil // names are checked when they are resolved
-		}
+	case !public(u.Hostname()):
 		detail = "must have a public address, because WEBHOOK_ALLOW_HOSTS does not name it"
+	default:
+		return nil
 	}
+	return invalid("/url", detail)
+}
+
+func invalid(pointer, detail string) error {
 	f := fault.New(fault.Invalid, "invalid_body", "The body has a fault; see errors.")
-	f.Fields = []fault.Field{{Pointer: "/url", Detail: detail}}
+	f.Fields = []fault.Field{{Pointer: pointer, Detail: detail}}
 	return f
+}
+
+// public reports whether a host may have a public address. Other names are checked when they are
+// resolved. A name that ends in a number is refused, because some systems read it as an IPv4 address.
+func public(host string) bool {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return !provider.Guarded(addr)
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	digits := "0123456789"
+	if hex, found := strings.CutPrefix(last, "0x"); found {
+		last, digits = hex, "0123456789abcdef"
+	}
+	return last != "localhost" && strings.Trim(last, digits) != ""
+}
+
+// check returns a fault if a setting of the filter is missing.
+func (f *Filter) check() error {
+	if f.Alert == nil && slices.Contains(f.Events, AlertKind) {
+		return invalid("/alert", "is required, because events has "+string(AlertKind))
+	}
+	return nil
 }
 
 // Create stores a webhook. The webhook gets only events that are written afterwards. The
 // secret signs its messages and is not shown again.
 func (s *Service) Create(ctx context.Context, h Webhook) (id int64, secret string, err error) {
-	if err := s.CheckURL(h.URL); err != nil {
+	if err := errors.Join(s.CheckURL(h.URL), h.Filter.check()); err != nil {
 		return 0, "", err
 	}
 	if err := s.o.Feed.Number(ctx); err != nil { // number all earlier events, so that the new cursor is after them
@@ -231,6 +263,9 @@ func (s *Service) Update(ctx context.Context, id int64, c Change) error {
 			return err
 		}
 		c.Apply(h)
+		if err := h.Filter.check(); err != nil {
+			return err
+		}
 		switch {
 		case c.Enabled == nil:
 		case *c.Enabled:
@@ -311,7 +346,8 @@ func (s *Service) Test(ctx context.Context, id int64) (Outcome, error) {
 		id: fmt.Sprintf("msg_%d_test_%d", id, now.UnixMicro()), kind: TestKind, at: now,
 		data: fmt.Appendf(nil, `{"webhookId":"%d"}`, id), text: "This is a test message of Assay.",
 	}
-	return s.send(ctx, &h, &m), nil
+	out := s.send(ctx, &h, &m)
+	return out, s.o.Store.InTx(ctx, func(*db.Tx) error { return nil }) // the audit log adds its entry
 }
 
 // Resend sends a recent message again with the same id, even to a disabled webhook. It

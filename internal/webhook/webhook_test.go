@@ -193,14 +193,23 @@ func TestCreate_RefusesPrivateAddresses(t *testing.T) {
 		for _, address := range []string{
 			"https://127.0.0.1/x", "https://10.0.0.1/x", "https://[::1]/x", "https://169.254.169.254/x", "http://example.com/x",
 			"ftp://example.com", "/path", "https://user:secret@example.com/", "https://example.com/#f", "https:///x",
+			"https://localhost/", "https://LOCALHOST./", "https://a.localhost:8443/", "https://2130706433/", "https://127.1/", "https://0x7f000001/", "https://0X7F.1/", "https://0177.0.0.1./",
 		} {
 			_, _, err := f.hooks.Create(f.Context(), webhook.Webhook{URL: address, Format: webhook.Standard})
 			f.Is(address, fault.Of(err) != nil && fault.Of(err).Fields[0].Pointer == "/url", true)
 		}
+		for _, address := range []string{"https://8.8.8.8/", "https://[2606:4700::1111]/", "https://127.example/", "https://localhost.example/", "https://x0x7f.example./"} {
+			f.Must(f.hooks.CheckURL(address))
+		}
+		f.Must(f.hooks.CheckURL("https://" + strings.TrimPrefix(f.receiver.URL, "http://"))) // allowed
 		// Deliver checks the address of a host name when it resolves the name.
 		_, port, err := net.SplitHostPort(strings.TrimPrefix(f.receiver.URL, "http://"))
 		f.Must(err)
-		id, _ := f.create(webhook.Webhook{URL: "https://localhost:" + port + "/token"})
+		id, _ := f.create(webhook.Webhook{URL: "https://receiver.example/"})
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE webhook SET url = $2 WHERE id = $1`, id, "https://localhost:"+port+"/token")
+			return err
+		})
 		f.add(problem("a"))
 		f.Must(f.hooks.Deliver(f.Context()))
 		h := f.get(id)

@@ -903,6 +903,7 @@ const (
 	OperateRead    KeyScope = "operate:read"
 	OperateWrite   KeyScope = "operate:write"
 	PricesRead     KeyScope = "prices:read"
+	PricesWrite    KeyScope = "prices:write"
 	WalletRead     KeyScope = "wallet:read"
 	WalletWrite    KeyScope = "wallet:write"
 )
@@ -923,6 +924,8 @@ func (e KeyScope) Valid() bool {
 	case OperateWrite:
 		return true
 	case PricesRead:
+		return true
+	case PricesWrite:
 		return true
 	case WalletRead:
 		return true
@@ -1833,6 +1836,75 @@ func (e WebhookDisabledReason) Valid() bool {
 	}
 }
 
+// Defines values for WebhookEventKind.
+const (
+	WebhookEventKindBudgetLow           WebhookEventKind = "budget.low"
+	WebhookEventKindInventoryPriced     WebhookEventKind = "inventory.priced"
+	WebhookEventKindJobFailed           WebhookEventKind = "job.failed"
+	WebhookEventKindJobFinished         WebhookEventKind = "job.finished"
+	WebhookEventKindJobPartial          WebhookEventKind = "job.partial"
+	WebhookEventKindLedgerProblem       WebhookEventKind = "ledger.problem"
+	WebhookEventKindListingCancelled    WebhookEventKind = "listing.cancelled"
+	WebhookEventKindListingExpired      WebhookEventKind = "listing.expired"
+	WebhookEventKindListingSold         WebhookEventKind = "listing.sold"
+	WebhookEventKindPriceAlert          WebhookEventKind = "price.alert"
+	WebhookEventKindPriceChanged        WebhookEventKind = "price.changed"
+	WebhookEventKindProviderDegraded    WebhookEventKind = "provider.degraded"
+	WebhookEventKindProviderDown        WebhookEventKind = "provider.down"
+	WebhookEventKindProviderQuarantined WebhookEventKind = "provider.quarantined"
+	WebhookEventKindProviderUp          WebhookEventKind = "provider.up"
+	WebhookEventKindTradeCompleted      WebhookEventKind = "trade.completed"
+	WebhookEventKindTradeOverdue        WebhookEventKind = "trade.overdue"
+	WebhookEventKindTradeReversed       WebhookEventKind = "trade.reversed"
+	WebhookEventKindTradeSettled        WebhookEventKind = "trade.settled"
+)
+
+// Valid indicates whether the value is a known member of the WebhookEventKind enum.
+func (e WebhookEventKind) Valid() bool {
+	switch e {
+	case WebhookEventKindBudgetLow:
+		return true
+	case WebhookEventKindInventoryPriced:
+		return true
+	case WebhookEventKindJobFailed:
+		return true
+	case WebhookEventKindJobFinished:
+		return true
+	case WebhookEventKindJobPartial:
+		return true
+	case WebhookEventKindLedgerProblem:
+		return true
+	case WebhookEventKindListingCancelled:
+		return true
+	case WebhookEventKindListingExpired:
+		return true
+	case WebhookEventKindListingSold:
+		return true
+	case WebhookEventKindPriceAlert:
+		return true
+	case WebhookEventKindPriceChanged:
+		return true
+	case WebhookEventKindProviderDegraded:
+		return true
+	case WebhookEventKindProviderDown:
+		return true
+	case WebhookEventKindProviderQuarantined:
+		return true
+	case WebhookEventKindProviderUp:
+		return true
+	case WebhookEventKindTradeCompleted:
+		return true
+	case WebhookEventKindTradeOverdue:
+		return true
+	case WebhookEventKindTradeReversed:
+		return true
+	case WebhookEventKindTradeSettled:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for WebhookFormat.
 const (
 	Discord  WebhookFormat = "discord"
@@ -2319,6 +2391,7 @@ const (
 	GetPricesItemsParamsSortDayChange      GetPricesItemsParamsSort = "dayChange"
 	GetPricesItemsParamsSortMinusChanged   GetPricesItemsParamsSort = "-changed"
 	GetPricesItemsParamsSortMinusDayChange GetPricesItemsParamsSort = "-dayChange"
+	GetPricesItemsParamsSortMinusName      GetPricesItemsParamsSort = "-name"
 	GetPricesItemsParamsSortMinusPrice     GetPricesItemsParamsSort = "-price"
 	GetPricesItemsParamsSortMinusStatus    GetPricesItemsParamsSort = "-status"
 	GetPricesItemsParamsSortName           GetPricesItemsParamsSort = "name"
@@ -2336,6 +2409,8 @@ func (e GetPricesItemsParamsSort) Valid() bool {
 	case GetPricesItemsParamsSortMinusChanged:
 		return true
 	case GetPricesItemsParamsSortMinusDayChange:
+		return true
+	case GetPricesItemsParamsSortMinusName:
 		return true
 	case GetPricesItemsParamsSortMinusPrice:
 		return true
@@ -3341,7 +3416,7 @@ type HistoryPoint struct {
 	// Rate The exchange rate of its time, if it was converted. Absent otherwise.
 	Rate *ConversionRate `json:"rate,omitempty"`
 
-	// UsedMarkets Markets that the price was computed from, as provider/market. Absent with `market`.
+	// UsedMarkets List of the markets that the price was computed from, as provider/market; other responses have their number. Absent with `market`.
 	UsedMarkets *[]string `json:"usedMarkets,omitempty"`
 }
 
@@ -3557,7 +3632,7 @@ type InventoryRow struct {
 	// AssetId Steam's id of the asset.
 	AssetId string `json:"assetId"`
 
-	// Average Mean of all valid quotes. Absent unless requested.
+	// Average Mean of all valid quotes. Absent unless `fields` selects it.
 	Average *float64 `json:"average,omitempty"`
 
 	// Charms Applied charms.
@@ -3584,7 +3659,7 @@ type InventoryRow struct {
 	// InstanceId Steam's instance id; empty if unknown.
 	InstanceId string `json:"instanceId"`
 
-	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested.
+	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it.
 	Interval *Interval `json:"interval,omitempty"`
 
 	// MarketHashName Market hash name; empty for an unmarketable asset without a name.
@@ -3626,7 +3701,7 @@ type InventoryRow struct {
 	// Tradable true if the asset can be traded now.
 	Tradable bool `json:"tradable"`
 
-	// UsedMarkets Number of markets with a quote that is used in the price. Absent unless requested.
+	// UsedMarkets Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
 	UsedMarkets *int64 `json:"usedMarkets,omitempty"`
 
 	// Wear Float value from 0 to 1, the exact decimal of the game's 32-bit number; null if unknown.
@@ -4178,7 +4253,7 @@ type LookupBody struct {
 	// Items Up to 1,000 items; the same item may occur several times.
 	Items []LookupKey `json:"items"`
 
-	// QueueMissing true to queue items without a price, and to create unknown items.
+	// QueueMissing true to queue items without a price, and to create unknown items. API keys need the scope `prices:write`.
 	QueueMissing *bool `json:"queueMissing,omitempty"`
 }
 
@@ -4187,7 +4262,7 @@ type LookupItem struct {
 	// AppId Steam app ID of the game.
 	AppId int64 `json:"appId"`
 
-	// Average Mean of all valid quotes. Absent unless requested.
+	// Average Mean of all valid quotes. Absent unless `fields` selects it.
 	Average *float64 `json:"average,omitempty"`
 
 	// CurrentPrice Price of one unit, an exact decimal number of at most six places; 0 if unknown.
@@ -4196,7 +4271,7 @@ type LookupItem struct {
 	// CurrentPriceDecimal The same as a decimal string. Use it where money depends on the price, to avoid rounding by floating point numbers.
 	CurrentPriceDecimal string `json:"currentPriceDecimal"`
 
-	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested.
+	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it.
 	Interval *Interval `json:"interval,omitempty"`
 
 	// MarketHashName Market hash name, byte for byte.
@@ -4220,7 +4295,7 @@ type LookupItem struct {
 	// Status How reliable the price is, or why there is none.
 	Status LookupStatus `json:"status"`
 
-	// UsedMarkets Number of markets with a quote that is used in the price. Absent unless requested.
+	// UsedMarkets Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
 	UsedMarkets *int64 `json:"usedMarkets,omitempty"`
 }
 
@@ -4529,8 +4604,8 @@ type NewWebhook struct {
 	// DisabledReason Why the webhook is disabled; empty: it is not.
 	DisabledReason WebhookDisabledReason `json:"disabledReason"`
 
-	// Events Kinds of events; empty: all.
-	Events []EventKind `json:"events"`
+	// Events Kinds of events; empty: all. `price.alert` needs `alert`.
+	Events []WebhookEventKind `json:"events"`
 
 	// FailingSince Since when all attempts failed; null if the last one succeeded.
 	FailingSince *time.Time `json:"failingSince"`
@@ -4808,7 +4883,7 @@ type PastPrice struct {
 	// AppId Steam app ID of the game.
 	AppId int64 `json:"appId"`
 
-	// Average Mean of all valid quotes. Absent unless requested.
+	// Average Mean of all valid quotes. Absent without a usable quote.
 	Average *float64 `json:"average,omitempty"`
 
 	// CandidatePrice New price that was held at that time. Absent if there was none, and unless an explanation is requested.
@@ -4832,7 +4907,7 @@ type PastPrice struct {
 	// Explanation Why the item had this price. Absent unless requested.
 	Explanation *Explanation `json:"explanation,omitempty"`
 
-	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested.
+	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of that time. Absent without a usable quote.
 	Interval *Interval `json:"interval,omitempty"`
 
 	// LevelSet Market levels of the estimate; 0 if none were known.
@@ -4853,7 +4928,7 @@ type PastPrice struct {
 	// Phase Phase of a Doppler-like finish; empty for all other items.
 	Phase string `json:"phase"`
 
-	// PriceCheckedAt When the price was last confirmed; null if never.
+	// PriceCheckedAt When the price was last confirmed before that time. Of confirmations without a change, only the newest is stored: without it, this is the confirmation at `estimatedAt`.
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
 
 	// PriceStatus How reliable the price was when it was estimated. It does not become stale: compare `priceCheckedAt` with the clock.
@@ -4874,7 +4949,7 @@ type PastPrice struct {
 	// Time The time of the request.
 	Time time.Time `json:"time"`
 
-	// UsedMarkets Number of markets with a quote that is used in the price. Absent unless requested.
+	// UsedMarkets Number of markets with a quote that was used in the price. Absent without a usable quote.
 	UsedMarkets *int64 `json:"usedMarkets,omitempty"`
 }
 
@@ -4976,7 +5051,7 @@ type PriceChange struct {
 	// AppId Steam app ID of the game.
 	AppId int64 `json:"appId"`
 
-	// Average Mean of all valid quotes. Absent unless requested.
+	// Average Mean of all valid quotes. Absent unless `fields` selects it.
 	Average *float64 `json:"average,omitempty"`
 
 	// Change Number of the change.
@@ -4988,7 +5063,7 @@ type PriceChange struct {
 	// CurrentPriceDecimal The same as a decimal string. Use it where money depends on the price, to avoid rounding by floating point numbers.
 	CurrentPriceDecimal string `json:"currentPriceDecimal"`
 
-	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested.
+	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it.
 	Interval *Interval `json:"interval,omitempty"`
 
 	// MarketHashName Market hash name, byte for byte.
@@ -5006,7 +5081,7 @@ type PriceChange struct {
 	// PriceUpdatedAt When the price last changed.
 	PriceUpdatedAt *time.Time `json:"priceUpdatedAt"`
 
-	// UsedMarkets Number of markets with a quote that is used in the price. Absent unless requested.
+	// UsedMarkets Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
 	UsedMarkets *int64 `json:"usedMarkets,omitempty"`
 }
 
@@ -5090,7 +5165,7 @@ type PricedItem struct {
 	// AppId Steam app ID of the game.
 	AppId int64 `json:"appId"`
 
-	// Average Mean of all valid quotes. Absent unless requested.
+	// Average Mean of all valid quotes. Absent unless `fields` selects it.
 	Average *float64 `json:"average,omitempty"`
 
 	// CurrentPrice Price of one unit, an exact decimal number of at most six places; 0 if unknown.
@@ -5105,7 +5180,7 @@ type PricedItem struct {
 	// Held true while a suspicious new price waits for confirmation; `currentPrice` is the accepted one.
 	Held bool `json:"held"`
 
-	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested.
+	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it.
 	Interval *Interval `json:"interval,omitempty"`
 
 	// MarketHashName Market hash name, byte for byte.
@@ -5126,7 +5201,7 @@ type PricedItem struct {
 	// Status How reliable the price is.
 	Status PriceStatus `json:"status"`
 
-	// UsedMarkets Number of markets with a quote that is used in the price. Absent unless requested.
+	// UsedMarkets Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
 	UsedMarkets *int64 `json:"usedMarkets,omitempty"`
 }
 
@@ -5280,12 +5355,12 @@ type ProvidersDebug struct {
 	Unconfigured []Unconfigured `json:"unconfigured"`
 }
 
-// PublishedPrice A price in an export.
+// PublishedPrice A price in an export. If `fields` of the export selects members, all others are absent, except `appId`, `marketHashName` and `phase`.
 type PublishedPrice struct {
 	// AppId Steam app ID of the game.
 	AppId int64 `json:"appId"`
 
-	// Average Mean of all valid quotes. Absent unless requested.
+	// Average Mean of all valid quotes. Absent unless `fields` selects it.
 	Average *float64 `json:"average,omitempty"`
 
 	// CurrentPrice Price of one unit, an exact decimal number of at most six places.
@@ -5294,7 +5369,7 @@ type PublishedPrice struct {
 	// CurrentPriceDecimal The same as a decimal string. Use it where money depends on the price, to avoid rounding by floating point numbers.
 	CurrentPriceDecimal string `json:"currentPriceDecimal"`
 
-	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested.
+	// Interval Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it.
 	Interval *Interval `json:"interval,omitempty"`
 
 	// MarketHashName Market hash name, byte for byte.
@@ -5312,7 +5387,7 @@ type PublishedPrice struct {
 	// PriceUpdatedAt When the price last changed.
 	PriceUpdatedAt *time.Time `json:"priceUpdatedAt"`
 
-	// UsedMarkets Number of markets with a quote that is used in the price. Absent unless requested.
+	// UsedMarkets Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
 	UsedMarkets *int64 `json:"usedMarkets,omitempty"`
 }
 
@@ -5479,6 +5554,9 @@ type QuotedItem struct {
 
 	// PriceCheckedAt When the price was last confirmed; null if never.
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
+
+	// PriceStatus How reliable the price is; noPrice if there is no price, also for an unknown item.
+	PriceStatus PriceStatus `json:"priceStatus"`
 
 	// PriceUpdatedAt When the price last changed; null if unknown.
 	PriceUpdatedAt *time.Time `json:"priceUpdatedAt"`
@@ -6239,8 +6317,8 @@ type Webhook struct {
 	// DisabledReason Why the webhook is disabled; empty: it is not.
 	DisabledReason WebhookDisabledReason `json:"disabledReason"`
 
-	// Events Kinds of events; empty: all.
-	Events []EventKind `json:"events"`
+	// Events Kinds of events; empty: all. `price.alert` needs `alert`.
+	Events []WebhookEventKind `json:"events"`
 
 	// FailingSince Since when all attempts failed; null if the last one succeeded.
 	FailingSince *time.Time `json:"failingSince"`
@@ -6317,8 +6395,8 @@ type WebhookBody struct {
 	// Alert Sends `price.alert` instead of `price.changed`, only when a price crosses a limit; null or absent: no alerts.
 	Alert *AlertBody `json:"alert,omitempty"`
 
-	// Events Kinds of events; empty: all.
-	Events *[]EventKind `json:"events,omitempty"`
+	// Events Kinds of events; empty: all. `price.alert` needs `alert`.
+	Events *[]WebhookEventKind `json:"events,omitempty"`
 
 	// Format Form of the messages.
 	Format *WebhookFormat `json:"format,omitempty"`
@@ -6366,6 +6444,9 @@ type WebhookDelivery struct {
 // WebhookDisabledReason defines model for WebhookDisabledReason.
 type WebhookDisabledReason string
 
+// WebhookEventKind defines model for WebhookEventKind.
+type WebhookEventKind string
+
 // WebhookFormat defines model for WebhookFormat.
 type WebhookFormat string
 
@@ -6377,8 +6458,8 @@ type WebhookPatch struct {
 	// Enabled false disables the webhook.
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Events Kinds of events; empty: all.
-	Events *[]EventKind `json:"events,omitempty"`
+	// Events Kinds of events; empty: all. `price.alert` needs `alert`.
+	Events *[]WebhookEventKind `json:"events,omitempty"`
 
 	// Items Up to 200 market hash names.
 	Items *[]string `json:"items,omitempty"`
@@ -6425,7 +6506,7 @@ type WorkState string
 
 // GetAuditParams defines parameters for GetAudit.
 type GetAuditParams struct {
-	// Actor Only entries of this actor: admin, market, platform, page, or key: and the name of an API key.
+	// Actor Only entries of this actor: admin, market, platform, page, operator: and the name of an operator, or key: and the name of an API key.
 	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
 
 	// Cursor nextCursor of the previous page.
@@ -6766,7 +6847,7 @@ type GetPricesItemsParams struct {
 	// Status Only items whose price has this status now.
 	Status *GetPricesItemsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 
-	// Market Only items that this market offers or has sold. The value is the key of the market, such as steam.
+	// Market Only items that this market offers or has sold. The value is the key of the market or provider/key, such as steam or skinport/skinport. A key names that market of all providers.
 	Market *string `form:"market,omitempty" json:"market,omitempty"`
 
 	// MinPrice Only items with at least this price, a decimal number of `currency`.
@@ -6787,7 +6868,7 @@ type GetPricesItemsParams struct {
 	// MinDayChange Only items whose price rose or fell by at least this part in the last 24 hours: 0.1 is 10 %.
 	MinDayChange *float64 `form:"minDayChange,omitempty" json:"minDayChange,omitempty"`
 
-	// Sort Order of the items. A leading minus means highest price, worst status, latest change or largest rise in 24 hours first. Equal items are ordered by name.
+	// Sort Order of the items. A leading minus reverses the order: from Z to A, highest price, worst status, latest change or largest rise in 24 hours first. Equal items are ordered by name.
 	Sort *GetPricesItemsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
@@ -6832,7 +6913,7 @@ type GetPricesItemsNameParamsPhase string
 
 // GetPricesItemsNameAtParams defines parameters for GetPricesItemsNameAt.
 type GetPricesItemsNameAtParams struct {
-	// Time Time of the price. Default: now.
+	// Time Time of the price, not in the future. Default: now.
 	Time *time.Time `form:"time,omitempty" json:"time,omitempty"`
 
 	// Explain Add the explanation of the price, with the quotes, rates and levels of that time.
@@ -6886,16 +6967,16 @@ type GetPricesItemsNameHistoryParams struct {
 	// Phase Phase of a Doppler-like finish.
 	Phase *GetPricesItemsNameHistoryParamsPhase `form:"phase,omitempty" json:"phase,omitempty"`
 
-	// From Start of the period. Default: the first price.
+	// From Start of the period, not after `to` and not in the future. Default: the first price.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
-	// To End of the period, exclusive. Default: now.
+	// To End of the period, exclusive. Default, and at the latest: now.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
 	// Interval Length of a candle. Default: points instead of candles.
 	Interval *GetPricesItemsNameHistoryParamsInterval `form:"interval,omitempty" json:"interval,omitempty"`
 
-	// Market The quotes of this market instead of the price: provider/market, such as skinport/skinport.
+	// Market The quotes of this market instead of the price: its key or provider/key, such as steam or skinport/skinport. Send provider/key if several providers carry the market.
 	Market *string `form:"market,omitempty" json:"market,omitempty"`
 
 	// Currency Currency of all amounts. Points are converted at the exchange rates of their time, candles at the current rates. The response contains the rates. Default: the base currency, or the currency of the market.
@@ -6934,7 +7015,7 @@ type GetPricesSnapshotJsonParams struct {
 	// AppId Steam app ID of the game. Default: all games.
 	AppId *int64 `form:"appId,omitempty" json:"appId,omitempty"`
 
-	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
+	// Fields Members of each price, separated by commas. Figures (interval, average, usedMarkets) are added to all other members; if a member other than a figure is named, only the named ones are written, with appId, marketHashName and phase.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
 	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
@@ -6946,7 +7027,7 @@ type GetPricesSnapshotNdjsonParams struct {
 	// AppId Steam app ID of the game. Default: all games.
 	AppId *int64 `form:"appId,omitempty" json:"appId,omitempty"`
 
-	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
+	// Fields Members of each price, separated by commas. Figures (interval, average, usedMarkets) are added to all other members; if a member other than a figure is named, only the named ones are written, with appId, marketHashName and phase.
 	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
 
 	// Currency Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.
@@ -7725,7 +7806,7 @@ type ClientInterface interface {
 
 	// GetPricesItemsNameAt An item's price at a time in the past, with its explanation on request.
 	//
-	// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
+	// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. A time more than five minutes in the future gets 400. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/items/{name}/at (the `GetPricesItemsNameAt` operationId).
 	GetPricesItemsNameAt(ctx context.Context, name string, params *GetPricesItemsNameAtParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7739,14 +7820,14 @@ type ClientInterface interface {
 
 	// GetPricesItemsNameHistory The history of an item's price, or of a market's quotes, as points or candles.
 	//
-	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/items/{name}/history (the `GetPricesItemsNameHistory` operationId).
 	GetPricesItemsNameHistory(ctx context.Context, name string, params *GetPricesItemsNameHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostPricesLookupWithBody Prices of up to 1,000 items, in their order.
 	//
-	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
+	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued, and the audit log records it; API keys then need the scope `prices:write`. `fields` adds figures to each price. API keys need the scope `prices:read`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7755,7 +7836,7 @@ type ClientInterface interface {
 
 	// PostPricesLookup Prices of up to 1,000 items, in their order.
 	//
-	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
+	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued, and the audit log records it; API keys then need the scope `prices:write`. `fields` adds figures to each price. API keys need the scope `prices:read`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7782,7 +7863,7 @@ type ClientInterface interface {
 
 	// GetPricesSnapshotJson Export all prices as one JSON object.
 	//
-	// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. API keys need the scope `prices:read`.
+	// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. Figures that `fields` names are added to all other members of a price; if `fields` names a member other than a figure, only the named ones are written, with `appId`, `marketHashName` and `phase`. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/snapshot.json (the `GetPricesSnapshotJson` operationId).
 	GetPricesSnapshotJson(ctx context.Context, params *GetPricesSnapshotJsonParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7884,7 +7965,7 @@ type ClientInterface interface {
 
 	// PostWebhooksWithBody Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7893,7 +7974,7 @@ type ClientInterface interface {
 
 	// PostWebhooks Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -9069,7 +9150,7 @@ func (c *Client) GetPricesItemsName(ctx context.Context, name string, params *Ge
 
 // GetPricesItemsNameAt An item's price at a time in the past, with its explanation on request.
 //
-// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
+// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. A time more than five minutes in the future gets 400. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/items/{name}/at (the `GetPricesItemsNameAt` operationId).
 func (c *Client) GetPricesItemsNameAt(ctx context.Context, name string, params *GetPricesItemsNameAtParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9103,7 +9184,7 @@ func (c *Client) GetPricesItemsNameFigures(ctx context.Context, name string, par
 
 // GetPricesItemsNameHistory The history of an item's price, or of a market's quotes, as points or candles.
 //
-// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/items/{name}/history (the `GetPricesItemsNameHistory` operationId).
 func (c *Client) GetPricesItemsNameHistory(ctx context.Context, name string, params *GetPricesItemsNameHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9120,7 +9201,7 @@ func (c *Client) GetPricesItemsNameHistory(ctx context.Context, name string, par
 
 // PostPricesLookupWithBody Prices of up to 1,000 items, in their order.
 //
-// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
+// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued, and the audit log records it; API keys then need the scope `prices:write`. `fields` adds figures to each price. API keys need the scope `prices:read`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9139,7 +9220,7 @@ func (c *Client) PostPricesLookupWithBody(ctx context.Context, params *PostPrice
 
 // PostPricesLookup Prices of up to 1,000 items, in their order.
 //
-// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
+// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued, and the audit log records it; API keys then need the scope `prices:write`. `fields` adds figures to each price. API keys need the scope `prices:read`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9196,7 +9277,7 @@ func (c *Client) PostPricesQuotes(ctx context.Context, params *PostPricesQuotesP
 
 // GetPricesSnapshotJson Export all prices as one JSON object.
 //
-// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. API keys need the scope `prices:read`.
+// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. Figures that `fields` names are added to all other members of a price; if `fields` names a member other than a figure, only the named ones are written, with `appId`, `marketHashName` and `phase`. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/snapshot.json (the `GetPricesSnapshotJson` operationId).
 func (c *Client) GetPricesSnapshotJson(ctx context.Context, params *GetPricesSnapshotJsonParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9438,7 +9519,7 @@ func (c *Client) GetWebhooks(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // PostWebhooksWithBody Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9457,7 +9538,7 @@ func (c *Client) PostWebhooksWithBody(ctx context.Context, contentType string, b
 
 // PostWebhooks Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -15049,7 +15130,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesItemsNameAtWithResponse An item's price at a time in the past, with its explanation on request.
 	//
-	// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
+	// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. A time more than five minutes in the future gets 400. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15067,7 +15148,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesItemsNameHistoryWithResponse The history of an item's price, or of a market's quotes, as points or candles.
 	//
-	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15076,7 +15157,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostPricesLookupWithBodyWithResponse Prices of up to 1,000 items, in their order.
 	//
-	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
+	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued, and the audit log records it; API keys then need the scope `prices:write`. `fields` adds figures to each price. API keys need the scope `prices:read`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15085,7 +15166,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostPricesLookupWithResponse Prices of up to 1,000 items, in their order.
 	//
-	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
+	// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued, and the audit log records it; API keys then need the scope `prices:write`. `fields` adds figures to each price. API keys need the scope `prices:read`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15112,7 +15193,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesSnapshotJsonWithResponse Export all prices as one JSON object.
 	//
-	// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. API keys need the scope `prices:read`.
+	// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. Figures that `fields` names are added to all other members of a price; if `fields` names a member other than a figure, only the named ones are written, with `appId`, `marketHashName` and `phase`. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15238,7 +15319,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksWithBodyWithResponse Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15247,7 +15328,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksWithResponse Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -19420,7 +19501,7 @@ func (c *ClientWithResponses) GetPricesItemsNameWithResponse(ctx context.Context
 
 // GetPricesItemsNameAtWithResponse An item's price at a time in the past, with its explanation on request.
 //
-// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
+// The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. A time more than five minutes in the future gets 400. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19450,7 +19531,7 @@ func (c *ClientWithResponses) GetPricesItemsNameFiguresWithResponse(ctx context.
 
 // GetPricesItemsNameHistoryWithResponse The history of an item's price, or of a market's quotes, as points or candles.
 //
-// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19465,7 +19546,7 @@ func (c *ClientWithResponses) GetPricesItemsNameHistoryWithResponse(ctx context.
 
 // PostPricesLookupWithBodyWithResponse Prices of up to 1,000 items, in their order.
 //
-// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
+// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued, and the audit log records it; API keys then need the scope `prices:write`. `fields` adds figures to each price. API keys need the scope `prices:read`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19480,7 +19561,7 @@ func (c *ClientWithResponses) PostPricesLookupWithBodyWithResponse(ctx context.C
 
 // PostPricesLookupWithResponse Prices of up to 1,000 items, in their order.
 //
-// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
+// Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued, and the audit log records it; API keys then need the scope `prices:write`. `fields` adds figures to each price. API keys need the scope `prices:read`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19525,7 +19606,7 @@ func (c *ClientWithResponses) PostPricesQuotesWithResponse(ctx context.Context, 
 
 // GetPricesSnapshotJsonWithResponse Export all prices as one JSON object.
 //
-// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. API keys need the scope `prices:read`.
+// Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. Figures that `fields` names are added to all other members of a price; if `fields` names a member other than a figure, only the named ones are written, with `appId`, `marketHashName` and `phase`. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19735,7 +19816,7 @@ func (c *ClientWithResponses) GetWebhooksWithResponse(ctx context.Context, reqEd
 
 // PostWebhooksWithBodyWithResponse Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19750,7 +19831,7 @@ func (c *ClientWithResponses) PostWebhooksWithBodyWithResponse(ctx context.Conte
 
 // PostWebhooksWithResponse Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

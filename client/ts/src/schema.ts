@@ -865,7 +865,7 @@ export interface paths {
         };
         /**
          * An item's price at a time in the past, with its explanation on request.
-         * @description The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
+         * @description The price that an item had at a time, and the estimate that gave it. With `explain=1` the price is recomputed from the quotes, rates and levels of that time. A time more than five minutes in the future gets 400. Responds with 404 and `price_not_found` if the item had no price yet, and with 410 and `history_expired` if only candles of a day are stored of that time. API keys need the scope `prices:read`.
          */
         get: operations["getPricesItemsNameAt"];
         put?: never;
@@ -905,7 +905,7 @@ export interface paths {
         };
         /**
          * The history of an item's price, or of a market's quotes, as points or candles.
-         * @description The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+         * @description The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
          */
         get: operations["getPricesItemsNameHistory"];
         put?: never;
@@ -927,7 +927,7 @@ export interface paths {
         put?: never;
         /**
          * Prices of up to 1,000 items, in their order.
-         * @description Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued. `fields` adds figures to each price. API keys need the scope `prices:read`.
+         * @description Prices of up to 1,000 items, in the order of the request. A response includes all changes that were committed before the request. If `queueMissing` is true, items without a price are queued, and the audit log records it; API keys then need the scope `prices:write`. `fields` adds figures to each price. API keys need the scope `prices:read`.
          */
         post: operations["postPricesLookup"];
         delete?: never;
@@ -965,7 +965,7 @@ export interface paths {
         };
         /**
          * Export all prices as one JSON object.
-         * @description Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. API keys need the scope `prices:read`.
+         * @description Every price of a game, or of all games, in the order of game, name and phase. All prices belong to one consistent state. The header Assay-Change and the member `change` name its last change: continue with `changes?since=` that number. A request with If-None-Match gets 304 while no price has changed or been confirmed. Responses are compressed with zstd or gzip on request. At most four exports run at the same time. Figures that `fields` names are added to all other members of a price; if `fields` names a member other than a figure, only the named ones are written, with `appId`, `marketHashName` and `phase`. API keys need the scope `prices:read`.
          */
         get: operations["getPricesSnapshotJson"];
         put?: never;
@@ -1179,7 +1179,7 @@ export interface paths {
         put?: never;
         /**
          * Send events to an address from now on.
-         * @description Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures.
+         * @description Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
          */
         post: operations["postWebhooks"];
         delete?: never;
@@ -2011,7 +2011,7 @@ export interface components {
             code?: components["schemas"]["FieldCode"];
             /** @description The fault and the expected value, for people. */
             detail: string;
-            /** @description JSON pointer into the body; `/query/name` and `/path/name` for parameters. */
+            /** @description JSON pointer into the body; `/query/name` and `/path/name` for parameters, `/header/name` for headers. */
             pointer: string;
         };
         /** @enum {string} */
@@ -2168,7 +2168,7 @@ export interface components {
             quote?: components["schemas"]["HistoryQuote"] | null;
             /** @description The exchange rate of its time, if it was converted. Absent otherwise. */
             rate?: components["schemas"]["ConversionRate"] | null;
-            /** @description Markets that the price was computed from, as provider/market. Absent with `market`. */
+            /** @description List of the markets that the price was computed from, as provider/market; other responses have their number. Absent with `market`. */
             usedMarkets?: string[];
         };
         /** @description A quote of a market. */
@@ -2410,7 +2410,7 @@ export interface components {
             assetId: string;
             /**
              * Format: double
-             * @description Mean of all valid quotes. Absent unless requested.
+             * @description Mean of all valid quotes. Absent unless `fields` selects it.
              */
             average?: number | null;
             /** @description Applied charms. */
@@ -2435,7 +2435,7 @@ export interface components {
             inspection: components["schemas"]["Inspection"] | null;
             /** @description Steam's instance id; empty if unknown. */
             instanceId: string;
-            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested. */
+            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it. */
             interval?: components["schemas"]["Interval"] | null;
             /** @description Market hash name; empty for an unmarketable asset without a name. */
             marketHashName: string;
@@ -2480,7 +2480,7 @@ export interface components {
             tradable: boolean;
             /**
              * Format: int64
-             * @description Number of markets with a quote that is used in the price. Absent unless requested.
+             * @description Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
              */
             usedMarkets?: number | null;
             /** @description Float value from 0 to 1, the exact decimal of the game's 32-bit number; null if unknown. */
@@ -2963,7 +2963,7 @@ export interface components {
             usage: components["schemas"]["Usage"];
         };
         /** @enum {string} */
-        KeyScope: "prices:read" | "inventory:read" | "inventory:write" | "market:read" | "market:write" | "wallet:read" | "wallet:write" | "operate:read" | "operate:write";
+        KeyScope: "prices:read" | "prices:write" | "inventory:read" | "inventory:write" | "market:read" | "market:write" | "wallet:read" | "wallet:write" | "operate:read" | "operate:write";
         /** @description Quantiles, in milliseconds. */
         Latency: {
             /**
@@ -3082,7 +3082,7 @@ export interface components {
         LookupBody: {
             /** @description Up to 1,000 items; the same item may occur several times. */
             items: components["schemas"]["LookupKey"][];
-            /** @description true to queue items without a price, and to create unknown items. */
+            /** @description true to queue items without a price, and to create unknown items. API keys need the scope `prices:write`. */
             queueMissing?: boolean;
         };
         /** @description An item of a lookup. */
@@ -3094,7 +3094,7 @@ export interface components {
             appId: number;
             /**
              * Format: double
-             * @description Mean of all valid quotes. Absent unless requested.
+             * @description Mean of all valid quotes. Absent unless `fields` selects it.
              */
             average?: number | null;
             /**
@@ -3107,7 +3107,7 @@ export interface components {
              * @description The same as a decimal string. Use it where money depends on the price, to avoid rounding by floating point numbers.
              */
             currentPriceDecimal: string;
-            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested. */
+            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it. */
             interval?: components["schemas"]["Interval"] | null;
             /** @description Market hash name, byte for byte. */
             marketHashName: string;
@@ -3134,7 +3134,7 @@ export interface components {
             status: components["schemas"]["LookupStatus"];
             /**
              * Format: int64
-             * @description Number of markets with a quote that is used in the price. Absent unless requested.
+             * @description Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
              */
             usedMarkets?: number | null;
         };
@@ -3492,8 +3492,8 @@ export interface components {
             createdAt: string;
             /** @description Why the webhook is disabled; empty: it is not. */
             disabledReason: components["schemas"]["WebhookDisabledReason"];
-            /** @description Kinds of events; empty: all. */
-            events: components["schemas"]["EventKind"][];
+            /** @description Kinds of events; empty: all. `price.alert` needs `alert`. */
+            events: components["schemas"]["WebhookEventKind"][];
             /**
              * Format: date-time
              * @description Since when all attempts failed; null if the last one succeeded.
@@ -3757,7 +3757,7 @@ export interface components {
             appId: number;
             /**
              * Format: double
-             * @description Mean of all valid quotes. Absent unless requested.
+             * @description Mean of all valid quotes. Absent without a usable quote.
              */
             average?: number | null;
             /**
@@ -3789,7 +3789,7 @@ export interface components {
             estimatedAt: string;
             /** @description Why the item had this price. Absent unless requested. */
             explanation?: components["schemas"]["Explanation"] | null;
-            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested. */
+            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of that time. Absent without a usable quote. */
             interval?: components["schemas"]["Interval"] | null;
             /**
              * Format: int64
@@ -3814,7 +3814,7 @@ export interface components {
             phase: string;
             /**
              * Format: date-time
-             * @description When the price was last confirmed; null if never.
+             * @description When the price was last confirmed before that time. Of confirmations without a change, only the newest is stored: without it, this is the confirmation at `estimatedAt`.
              */
             priceCheckedAt: string | null;
             /** @description How reliable the price was when it was estimated. It does not become stale: compare `priceCheckedAt` with the clock. */
@@ -3840,7 +3840,7 @@ export interface components {
             time: string;
             /**
              * Format: int64
-             * @description Number of markets with a quote that is used in the price. Absent unless requested.
+             * @description Number of markets with a quote that was used in the price. Absent without a usable quote.
              */
             usedMarkets?: number | null;
         };
@@ -3976,7 +3976,7 @@ export interface components {
             appId: number;
             /**
              * Format: double
-             * @description Mean of all valid quotes. Absent unless requested.
+             * @description Mean of all valid quotes. Absent unless `fields` selects it.
              */
             average?: number | null;
             /** @description Number of the change. */
@@ -3991,7 +3991,7 @@ export interface components {
              * @description The same as a decimal string. Use it where money depends on the price, to avoid rounding by floating point numbers.
              */
             currentPriceDecimal: string;
-            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested. */
+            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it. */
             interval?: components["schemas"]["Interval"] | null;
             /** @description Market hash name, byte for byte. */
             marketHashName: string;
@@ -4011,7 +4011,7 @@ export interface components {
             priceUpdatedAt: string | null;
             /**
              * Format: int64
-             * @description Number of markets with a quote that is used in the price. Absent unless requested.
+             * @description Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
              */
             usedMarkets?: number | null;
         };
@@ -4127,7 +4127,7 @@ export interface components {
             appId: number;
             /**
              * Format: double
-             * @description Mean of all valid quotes. Absent unless requested.
+             * @description Mean of all valid quotes. Absent unless `fields` selects it.
              */
             average?: number | null;
             /**
@@ -4147,7 +4147,7 @@ export interface components {
             dayChange?: number | null;
             /** @description true while a suspicious new price waits for confirmation; `currentPrice` is the accepted one. */
             held: boolean;
-            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested. */
+            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it. */
             interval?: components["schemas"]["Interval"] | null;
             /** @description Market hash name, byte for byte. */
             marketHashName: string;
@@ -4169,7 +4169,7 @@ export interface components {
             status: components["schemas"]["PriceStatus"];
             /**
              * Format: int64
-             * @description Number of markets with a quote that is used in the price. Absent unless requested.
+             * @description Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
              */
             usedMarkets?: number | null;
         };
@@ -4333,7 +4333,7 @@ export interface components {
             /** @description Providers that are not configured. */
             unconfigured: components["schemas"]["Unconfigured"][];
         };
-        /** @description A price in an export. */
+        /** @description A price in an export. If `fields` of the export selects members, all others are absent, except `appId`, `marketHashName` and `phase`. */
         PublishedPrice: {
             /**
              * Format: int64
@@ -4342,7 +4342,7 @@ export interface components {
             appId: number;
             /**
              * Format: double
-             * @description Mean of all valid quotes. Absent unless requested.
+             * @description Mean of all valid quotes. Absent unless `fields` selects it.
              */
             average?: number | null;
             /**
@@ -4355,7 +4355,7 @@ export interface components {
              * @description The same as a decimal string. Use it where money depends on the price, to avoid rounding by floating point numbers.
              */
             currentPriceDecimal: string;
-            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless requested. */
+            /** @description Range that contains the price of another reliable market in about 80 % of cases, around the consensus of the last estimate. Absent unless `fields` selects it. */
             interval?: components["schemas"]["Interval"] | null;
             /** @description Market hash name, byte for byte. */
             marketHashName: string;
@@ -4375,7 +4375,7 @@ export interface components {
             priceUpdatedAt: string | null;
             /**
              * Format: int64
-             * @description Number of markets with a quote that is used in the price. Absent unless requested.
+             * @description Number of markets with a quote that is used in the price. (Points of the history list these markets.) Absent unless `fields` selects it.
              */
             usedMarkets?: number | null;
         };
@@ -4549,6 +4549,8 @@ export interface components {
              * @description When the price was last confirmed; null if never.
              */
             priceCheckedAt: string | null;
+            /** @description How reliable the price is; noPrice if there is no price, also for an unknown item. */
+            priceStatus: components["schemas"]["PriceStatus"];
             /**
              * Format: date-time
              * @description When the price last changed; null if unknown.
@@ -5384,8 +5386,8 @@ export interface components {
             createdAt: string;
             /** @description Why the webhook is disabled; empty: it is not. */
             disabledReason: components["schemas"]["WebhookDisabledReason"];
-            /** @description Kinds of events; empty: all. */
-            events: components["schemas"]["EventKind"][];
+            /** @description Kinds of events; empty: all. `price.alert` needs `alert`. */
+            events: components["schemas"]["WebhookEventKind"][];
             /**
              * Format: date-time
              * @description Since when all attempts failed; null if the last one succeeded.
@@ -5475,8 +5477,8 @@ export interface components {
         WebhookBody: {
             /** @description Sends `price.alert` instead of `price.changed`, only when a price crosses a limit; null or absent: no alerts. */
             alert?: components["schemas"]["AlertBody"] | null;
-            /** @description Kinds of events; empty: all. */
-            events?: components["schemas"]["EventKind"][];
+            /** @description Kinds of events; empty: all. `price.alert` needs `alert`. */
+            events?: components["schemas"]["WebhookEventKind"][];
             /** @description Form of the messages. */
             format?: components["schemas"]["WebhookFormat"];
             /** @description Up to 200 market hash names. */
@@ -5525,6 +5527,8 @@ export interface components {
         /** @enum {string} */
         WebhookDisabledReason: "" | "operator" | "gone" | "failing";
         /** @enum {string} */
+        WebhookEventKind: "price.changed" | "job.finished" | "job.partial" | "job.failed" | "provider.degraded" | "provider.down" | "provider.quarantined" | "provider.up" | "budget.low" | "ledger.problem" | "trade.overdue" | "inventory.priced" | "listing.sold" | "listing.cancelled" | "listing.expired" | "trade.completed" | "trade.reversed" | "trade.settled" | "price.alert";
+        /** @enum {string} */
         WebhookFormat: "standard" | "slack" | "discord";
         /** @description Changes of a webhook. Missing members stay as they are. */
         WebhookPatch: {
@@ -5532,8 +5536,8 @@ export interface components {
             alert?: components["schemas"]["AlertBody"] | null;
             /** @description false disables the webhook. */
             enabled?: boolean;
-            /** @description Kinds of events; empty: all. */
-            events?: components["schemas"]["EventKind"][];
+            /** @description Kinds of events; empty: all. `price.alert` needs `alert`. */
+            events?: components["schemas"]["WebhookEventKind"][];
             /** @description Up to 200 market hash names. */
             items?: string[];
             /**
@@ -5583,7 +5587,7 @@ export interface operations {
     getAudit: {
         parameters: {
             query?: {
-                /** @description Only entries of this actor: admin, market, platform, page, or key: and the name of an API key. */
+                /** @description Only entries of this actor: admin, market, platform, page, operator: and the name of an operator, or key: and the name of an API key. */
                 actor?: string;
                 /** @description nextCursor of the previous page. */
                 cursor?: string;
@@ -6835,7 +6839,7 @@ export interface operations {
                 q?: string;
                 /** @description Only items whose price has this status now. */
                 status?: "ok" | "thin" | "suspect" | "disputed" | "stale" | "noPrice";
-                /** @description Only items that this market offers or has sold. The value is the key of the market, such as steam. */
+                /** @description Only items that this market offers or has sold. The value is the key of the market or provider/key, such as steam or skinport/skinport. A key names that market of all providers. */
                 market?: string;
                 /** @description Only items with at least this price, a decimal number of `currency`. */
                 minPrice?: number;
@@ -6849,8 +6853,8 @@ export interface operations {
                 held?: "0" | "1" | "true" | "false";
                 /** @description Only items whose price rose or fell by at least this part in the last 24 hours: 0.1 is 10 %. */
                 minDayChange?: number;
-                /** @description Order of the items. A leading minus means highest price, worst status, latest change or largest rise in 24 hours first. Equal items are ordered by name. */
-                sort?: "name" | "price" | "-price" | "status" | "-status" | "changed" | "-changed" | "dayChange" | "-dayChange";
+                /** @description Order of the items. A leading minus reverses the order: from Z to A, highest price, worst status, latest change or largest rise in 24 hours first. Equal items are ordered by name. */
+                sort?: "name" | "-name" | "price" | "-price" | "status" | "-status" | "changed" | "-changed" | "dayChange" | "-dayChange";
                 /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
                 fields?: string;
                 /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
@@ -6912,7 +6916,7 @@ export interface operations {
     getPricesItemsNameAt: {
         parameters: {
             query?: {
-                /** @description Time of the price. Default: now. */
+                /** @description Time of the price, not in the future. Default: now. */
                 time?: string;
                 /** @description Add the explanation of the price, with the quotes, rates and levels of that time. */
                 explain?: "0" | "1" | "true" | "false";
@@ -6986,13 +6990,13 @@ export interface operations {
                 appId?: number;
                 /** @description Phase of a Doppler-like finish. */
                 phase?: "" | "Phase 1" | "Phase 2" | "Phase 3" | "Phase 4" | "Ruby" | "Sapphire" | "Black Pearl" | "Emerald";
-                /** @description Start of the period. Default: the first price. */
+                /** @description Start of the period, not after `to` and not in the future. Default: the first price. */
                 from?: string;
-                /** @description End of the period, exclusive. Default: now. */
+                /** @description End of the period, exclusive. Default, and at the latest: now. */
                 to?: string;
                 /** @description Length of a candle. Default: points instead of candles. */
                 interval?: "5m" | "1h" | "1d";
-                /** @description The quotes of this market instead of the price: provider/market, such as skinport/skinport. */
+                /** @description The quotes of this market instead of the price: its key or provider/key, such as steam or skinport/skinport. Send provider/key if several providers carry the market. */
                 market?: string;
                 /** @description Currency of all amounts. Points are converted at the exchange rates of their time, candles at the current rates. The response contains the rates. Default: the base currency, or the currency of the market. */
                 currency?: string;
@@ -7082,7 +7086,7 @@ export interface operations {
             query?: {
                 /** @description Steam app ID of the game. Default: all games. */
                 appId?: number;
-                /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
+                /** @description Members of each price, separated by commas. Figures (interval, average, usedMarkets) are added to all other members; if a member other than a figure is named, only the named ones are written, with appId, marketHashName and phase. */
                 fields?: string;
                 /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;
@@ -7109,7 +7113,7 @@ export interface operations {
             query?: {
                 /** @description Steam app ID of the game. Default: all games. */
                 appId?: number;
-                /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
+                /** @description Members of each price, separated by commas. Figures (interval, average, usedMarkets) are added to all other members; if a member other than a figure is named, only the named ones are written, with appId, marketHashName and phase. */
                 fields?: string;
                 /** @description Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency. */
                 currency?: string;

@@ -45,6 +45,7 @@ type Filter struct {
 type Order struct {
 	By         Value
 	Descending bool // reverses values, but not names
+	Backward   bool // reverses names and phases
 }
 
 // Value is the sort key of a list.
@@ -73,7 +74,11 @@ func (o Order) compare(a, b *Place) int {
 	case c != 0:
 		return c
 	}
-	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Phase, b.Phase))
+	c := cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Phase, b.Phase))
+	if o.Backward {
+		return -c
+	}
+	return c
 }
 
 // PlaceOf returns the place of an entry. Prices confirmed before staleBefore are stale.
