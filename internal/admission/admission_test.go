@@ -17,6 +17,9 @@ func isBusy(err error) bool {
 	return f != nil && f.Kind == fault.Busy && f.RetryAfter > 0
 }
 
+// useUpBurst makes the reads rest from now on, if other reads wait.
+func (g *Gate) useUpBurst() { g.worked, g.seen = burst, time.Now() }
+
 // enter takes a slot and fails the test if Enter returns an error.
 func enter(t *testing.T, g *Gate, c Class) (leave func()) {
 	t.Helper()
@@ -30,6 +33,7 @@ func enter(t *testing.T, g *Gate, c Class) (leave func()) {
 func TestGate_RejectsReadsAfterMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(2)
+		g.useUpBurst()
 		first, second := enter(t, g, Search), enter(t, g, Search)
 		start := time.Now()
 		if _, err := g.Enter(t.Context(), Search); !isBusy(err) || time.Since(start) != MaxWait {
@@ -128,6 +132,7 @@ func TestGate_RestsWhileReadsWait(t *testing.T) {
 	for took, rest := range map[time.Duration]time.Duration{0: minRest, 80 * time.Millisecond: 80 * time.Millisecond, 400 * time.Millisecond: maxRest} {
 		synctest.Test(t, func(t *testing.T) {
 			g := New(1)
+			g.useUpBurst()
 			reads := 5
 			if took > maxRest {
 				reads = 2 // a third one would wait longer than MaxWait
@@ -152,4 +157,77 @@ func TestGate_RestsWhileReadsWait(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGate_DoesNotRestInABurst sends a few reads at once, as a page or a person does.
+func TestGate_DoesNotRestInABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New(1)
+		reads := func(n int, want time.Duration) {
+			t.Helper()
+			var wg sync.WaitGroup
+			start := time.Now()
+			for range n {
+				wg.Go(func() {
+					leave := enter(t, g, Search)
+					synctest.Wait() // until the other reads are in the queue
+					<-time.After(burst / 4)
+					leave()
+				})
+			}
+			wg.Wait()
+			if took := time.Since(start); took != want {
+				t.Errorf("%d concurrent reads: took %v, want %v", n, took, want)
+			}
+		}
+		reads(4, burst)
+		reads(3, 3*burst/4+2*burst/4) // the burst is used up
+		<-time.After(burst)
+		reads(4, burst)
+	})
+}
+
+// TestGate_FloodUsesHalfOfASlot sends reads without a pause for longer than a burst.
+func TestGate_FloodUsesHalfOfASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New(1)
+		const lasts, took = 10 * time.Second, 20 * time.Millisecond
+		var wg sync.WaitGroup
+		var worked time.Duration
+		start := time.Now()
+		for range 8 {
+			wg.Go(func() {
+				for time.Since(start) < lasts {
+					leave := enter(t, g, Search)
+					<-time.After(took)
+					worked += took
+					leave()
+				}
+			})
+		}
+		wg.Wait()
+		if most := lasts/2 + burst + 8*took; worked > most {
+			t.Errorf("a flood of %v worked for %v, want at most %v", lasts, worked, most)
+		}
+	})
+}
+
+func TestGate_ListsDoNotWaitForExpensiveReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithLists(1, 1)
+		search := enter(t, g, Search)
+		start := time.Now()
+		list := enter(t, g, List)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("list during a search: waited %v, want 0s", took)
+		}
+		if _, err := g.Enter(t.Context(), List); !isBusy(err) {
+			t.Errorf("second list: got %v, want busy", err)
+		}
+		if _, err := g.Enter(t.Context(), Inventory); !isBusy(err) {
+			t.Errorf("inventory during a search: got %v, want busy", err)
+		}
+		search()
+		list()
+	})
 }

@@ -8,6 +8,7 @@ import (
 // Hold returns a context for one request. The request keeps the first slot that it gets
 // from a Gate until release is called, and its other reads share that slot. The slot
 // therefore covers the encoding of the result, which takes as much processor time as the read.
+// A request with a slot of the class List gives it back before an expensive read waits for one.
 // release may be called more than once.
 func Hold(ctx context.Context) (held context.Context, release func()) {
 	h := &holder{}
@@ -20,6 +21,7 @@ type holderKey struct{}
 type holder struct {
 	mu    sync.Mutex
 	leave func() // frees the slot; nil: no slot
+	cheap bool   // the slot is one of the class List
 	over  bool   // release was called
 }
 
@@ -29,19 +31,27 @@ func holderOf(ctx context.Context) *holder {
 	return h
 }
 
-// holds reports whether the request has a slot.
-func (h *holder) holds() bool {
+// holds reports whether the request has a slot that admits a read. If an expensive read has only a
+// slot of the class List, holds frees that slot.
+func (h *holder) holds(cheap bool) bool {
 	if h == nil {
 		return false
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.leave != nil
+	leave := h.leave
+	if leave == nil || cheap || !h.cheap {
+		h.mu.Unlock()
+		return leave != nil
+	}
+	h.leave, h.cheap = nil, false
+	h.mu.Unlock()
+	leave()
+	return false
 }
 
 // keep stores the slot of a read in h until release. It returns the leave function for
 // the caller of Enter. That function does nothing if h keeps the slot.
-func (h *holder) keep(leave func()) func() {
+func (h *holder) keep(leave func(), cheap bool) func() {
 	if h == nil {
 		return leave
 	}
@@ -50,7 +60,7 @@ func (h *holder) keep(leave func()) func() {
 	if h.over || h.leave != nil {
 		return leave
 	}
-	h.leave = leave
+	h.leave, h.cheap = leave, cheap
 	return func() {}
 }
 

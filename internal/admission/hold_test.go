@@ -37,6 +37,7 @@ func TestHold_KeepsTheSlotAfterTheRead(t *testing.T) {
 func TestHold_CountsEncodingAsPartOfTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)
+		g.useUpBurst()
 		ctx, release := Hold(t.Context())
 		leave, err := g.Enter(ctx, Search)
 		if err != nil {
@@ -68,6 +69,27 @@ func TestHold_ReleaseWithoutASlotDoesNothing(t *testing.T) {
 		first()
 		if g.free != 1 {
 			t.Errorf("got %d free slots, want 1", g.free)
+		}
+	})
+}
+
+func TestHold_ExpensiveReadReplacesTheSlotOfAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithLists(1, 1)
+		ctx, release := Hold(t.Context())
+		for _, c := range []Class{List, Search, List} { // the last read shares the slot of the search
+			leave, err := g.Enter(ctx, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave()
+		}
+		if g.free != 0 || g.lists.free != 1 {
+			t.Errorf("got %d free slots and %d free slots of lists, want 0 and 1", g.free, g.lists.free)
+		}
+		release()
+		if g.free != 1 {
+			t.Errorf("after release: got %d free slots, want 1", g.free)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func (h itemHandlers) item(c *call) (any, error) {
 var historySteps = map[string]time.Duration{"5m": 5 * time.Minute, "1h": time.Hour, "1d": 24 * time.Hour}
 
 func (h itemHandlers) history(c *call) (any, error) {
-	leave, err := h.Gate.Enter(c.Context(), admission.List)
+	leave, err := h.Gate.Enter(c.Context(), admission.Explanation)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (h itemHandlers) history(c *call) (any, error) {
 }
 
 func (h itemHandlers) figures(c *call) (any, error) {
-	leave, err := h.Gate.Enter(c.Context(), admission.List)
+	leave, err := h.Gate.Enter(c.Context(), admission.Explanation)
 	if err != nil {
 		return nil, err
 	}

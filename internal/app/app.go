@@ -244,7 +244,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 }
 
 func (a *App) buildServer() *http.Server {
-	gate := admission.New(admission.Slots())
+	gate := admission.NewWithLists(admission.Slots(), admission.ListSlots())
 	a.feed = event.NewFeed(a.store, a.log)
 	a.readers = view.New(view.Options{
 		Store: a.store, Feed: a.feed, Gate: gate, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,

@@ -20,6 +20,8 @@ func (a *App) loops() []loop {
 		{"secrets", a.watchSecrets},
 		{"feed", a.feed.Run},
 		{"webhooks", a.sendEvents},
+		{"prices", a.readers.Items.KeepPrices},
+		{"overview", a.readers.Overview.KeepState},
 	}
 	if !a.readOnly {
 		all = append(all, loop{"samples", func(ctx context.Context) { storeSamples(ctx, a.store, a.sampled(), a.log) }})

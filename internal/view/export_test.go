@@ -1,5 +1,7 @@
 package view
 
+import "context"
+
 // LimitRecent limits the bytes of the stream pages in memory.
 func (r *FeedReader) LimitRecent(bytes int) { r.recent.limit = bytes }
 
@@ -9,3 +11,6 @@ func (r *FeedReader) RecentUse() (reads int64, size int) {
 	defer r.recent.mu.Unlock()
 	return r.recent.reads, r.recent.size
 }
+
+// RenewState renews the state of all prices like one step of KeepState.
+func (r *OverviewReader) RenewState(ctx context.Context) error { return r.renewState(ctx) }

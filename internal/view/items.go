@@ -112,6 +112,10 @@ func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limi
 	return PricedItems{p, convert.to, convert.used()}, nil
 }
 
+// KeepPrices keeps the prices in memory current until ctx ends, so that lists are fast during a
+// refresh.
+func (r *ItemReader) KeepPrices(ctx context.Context) { r.prices.Run(ctx) }
+
 func (r *ItemReader) pricedItem(e *prices.Entry, fields Fields, convert *converter) PricedItem {
 	p := &e.Price
 	price := convert.price(p.Amount)

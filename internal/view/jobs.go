@@ -242,7 +242,11 @@ type JobItemFilter struct {
 
 // JobItems lists the items of a job that match a filter.
 func (r *JobReader) JobItems(ctx context.Context, id int64, f JobItemFilter, after string, limit int) (Page[JobItem], error) {
-	leave, err := r.o.enter(ctx, admission.List)
+	class := admission.List
+	if f.Search != "" {
+		class = admission.Search // reads all items of the batches with a matching name
+	}
+	leave, err := r.o.enter(ctx, class)
 	if err != nil {
 		return Page[JobItem]{}, err
 	}

@@ -179,7 +179,11 @@ func (r *MarketReader) Holds(ctx context.Context, userID, after string, limit in
 // Sellers lists users with listings or sales, in byte order of their ids, with the number of
 // their listings and sales by state. A search selects ids that contain the text.
 func (r *MarketReader) Sellers(ctx context.Context, search, after string, limit int) (Page[Seller], error) {
-	leave, err := r.o.enter(ctx, admission.Search)
+	class := admission.List
+	if search != "" {
+		class = admission.Search
+	}
+	leave, err := r.o.enter(ctx, class)
 	if err != nil {
 		return Page[Seller]{}, err
 	}

@@ -57,6 +57,9 @@ const (
 	// stateKept is how long PriceState returns the same result. A new result needs a scan of all
 	// items.
 	stateKept = 15 * time.Second
+	// KeepState renews a state of this age, so that requests need no scan. It checks every
+	// stateCheck, and stops stateUsed after the last use.
+	stateRenew, stateCheck, stateUsed = 8 * time.Second, time.Second, time.Minute
 )
 
 // OverviewReader reads the content of the overview page.
@@ -68,24 +71,75 @@ type OverviewReader struct {
 
 // priceState caches the state of all prices.
 type priceState struct {
+	reading sync.Mutex // held during a scan
+
 	mu   sync.Mutex
 	at   time.Time // zero: not read yet
+	used time.Time // last call of PriceState
 	last refresh.PriceState
+}
+
+// recent returns the last state if it is younger than kept.
+func (p *priceState) recent(now time.Time, kept time.Duration) (refresh.PriceState, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	age := now.Sub(p.at)
+	return p.last, !p.at.IsZero() && age >= 0 && age < kept
 }
 
 // PriceState returns the state of all prices in scope, at most 15 seconds old.
 func (r *OverviewReader) PriceState(ctx context.Context) (refresh.PriceState, error) {
-	r.state.mu.Lock()
-	defer r.state.mu.Unlock()
 	now := r.o.Now()
-	if age := now.Sub(r.state.at); !r.state.at.IsZero() && age >= 0 && age < stateKept {
-		return r.state.last, nil
+	r.state.mu.Lock()
+	r.state.used = now
+	r.state.mu.Unlock()
+	if s, ok := r.state.recent(now, stateKept); ok {
+		return s, nil
+	}
+	return r.readState(ctx, stateKept)
+}
+
+// readState scans all items, unless a concurrent call has read a state that is younger than kept.
+func (r *OverviewReader) readState(ctx context.Context, kept time.Duration) (refresh.PriceState, error) {
+	r.state.reading.Lock()
+	defer r.state.reading.Unlock()
+	now := r.o.Now()
+	if s, ok := r.state.recent(now, kept); ok {
+		return s, nil
 	}
 	s, err := refresh.ReadPriceState(ctx, r.o.Store, r.o.ScopeAll, now)
 	if err == nil {
+		r.state.mu.Lock()
+		defer r.state.mu.Unlock()
 		r.state.last, r.state.at = s, now
 	}
 	return s, err
+}
+
+// KeepState renews the result of PriceState until ctx ends, while it is in use.
+func (r *OverviewReader) KeepState(ctx context.Context) {
+	tick := time.NewTicker(stateCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = r.renewState(ctx) // the next request returns the error of the database
+		}
+	}
+}
+
+// renewState renews the state if it is in use and soon too old.
+func (r *OverviewReader) renewState(ctx context.Context) error {
+	r.state.mu.Lock()
+	idle := r.o.Now().Sub(r.state.used)
+	r.state.mu.Unlock()
+	if idle >= stateUsed {
+		return nil
+	}
+	_, err := r.readState(ctx, stateRenew)
+	return err
 }
 
 // Overview returns the content of the overview page. It sends no requests to providers.

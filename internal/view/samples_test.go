@@ -242,3 +242,37 @@ func TestEventLineOf_IsSentenceWithLink(t *testing.T) {
 		}
 	}
 }
+
+// TestPriceState_IsRenewedBeforeItIsTooOld renews the state while it is in use. The overview then
+// needs no scan.
+func TestPriceState_IsRenewedBeforeItIsTooOld(t *testing.T) {
+	w := newWorld(t, true)
+	r := view.New(view.Options{Store: w.store, ScopeAll: true, Currency: "USD", Now: func() time.Time { return w.now }}).Overview
+	state := func() int64 {
+		t.Helper()
+		s, err := r.PriceState(t.Context())
+		w.must(err)
+		return s.Unknown
+	}
+	w.must(r.RenewState(t.Context())) // not in use
+	w.own("u", "first")
+	if got := state(); got != 1 {
+		t.Errorf("first state: got %d items, want 1", got)
+	}
+	w.own("v", "second")
+	w.must(r.RenewState(t.Context())) // recent enough
+	if got := state(); got != 1 {
+		t.Errorf("state of this second: got %d items, want 1", got)
+	}
+	w.now = w.now.Add(10 * time.Second)
+	w.must(r.RenewState(t.Context()))
+	w.own("x", "third")
+	w.now = w.now.Add(10 * time.Second)
+	if got := state(); got != 2 {
+		t.Errorf("renewed state after 10 s: got %d items, want 2", got)
+	}
+	w.now = w.now.Add(16 * time.Second)
+	if got := state(); got != 3 {
+		t.Errorf("state after 26 s: got %d items, want 3", got)
+	}
+}

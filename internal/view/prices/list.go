@@ -149,6 +149,7 @@ func (t *Table) Count(ctx context.Context, staleBefore time.Time) (Counts, error
 // each calls fn for all items with a price. Items of buckets that do not fit in memory are
 // read for this call only.
 func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *item)) error {
+	t.listed.Store(time.Now().UnixNano())
 	versions, err := t.versions.latest(ctx)
 	if err != nil {
 		return fmt.Errorf("read price versions: %w", err)

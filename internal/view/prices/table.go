@@ -27,6 +27,7 @@ type Table struct {
 	versions    versionCheck
 	buckets     [catalog.Buckets]bucket
 	cachedItems atomic.Int64 // number of items in all buckets
+	listed      atomic.Int64 // time of the last list in Unix nanoseconds; 0: none
 }
 
 // bucket is the cached part of one name bucket.

@@ -365,3 +365,36 @@ func TestLookup_ReloadsOnlyChangedBuckets(t *testing.T) {
 		t.Errorf("read after a failed one: got error %v, want none", err)
 	}
 }
+
+// TestRenew_ReloadsChangedBucketsInUse renews the buckets after an estimate. The next lookup loads
+// nothing. A bucket that no call has requested is not loaded.
+func TestRenew_ReloadsChangedBucketsInUse(t *testing.T) {
+	s := openShop(t, 100)
+	table := prices.New(s.DB)
+	s.estimate(1, 1, func([]refresh.Item) {})
+	if err := table.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := table.Held(); got != 0 {
+		t.Errorf("items in memory before the first lookup: got %d, want 0", got)
+	}
+	look := func() (sum money.Micro) {
+		t.Helper()
+		if err := table.Lookup(t.Context(), s.keys, func(_ int, p prices.Price, _ bool) { sum += p.Amount }); err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	look()
+	s.estimate(2, 4, func([]refresh.Item) {})
+	if err := table.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := table.Contents()
+	if got, want := look(), money.Micro(2*len(s.keys)); got != want {
+		t.Errorf("sum of all prices: got %v, want %v", got, want)
+	}
+	if table.Contents() != before {
+		t.Error("the lookup after Renew loaded a bucket, want none")
+	}
+}
