@@ -84,6 +84,9 @@ func (s *auth) allow(w http.ResponseWriter, r *http.Request, sess session, least
 	if err := h(w, r, sess); err != nil {
 		s.fail(w, r, &sess, err)
 	}
+	if r.Method == http.MethodPost {
+		s.health.expire() // the action may have changed the state
+	}
 }
 
 // session returns the valid session of a request. A session that was opened with a configured

@@ -143,3 +143,26 @@ func TestBrowser_ShowsReasonsOnNarrowScreen(t *testing.T) {
 	}
 	b.quiet()
 }
+
+// TestBrowser_HasLargeTargetsOnNarrowScreen measures the links, buttons and summaries that are not
+// part of a sentence or a chart. Each must be at least 24 px wide and high.
+func TestBrowser_HasLargeTargetsOnNarrowScreen(t *testing.T) {
+	w := newWorld(t)
+	w.fill(t)
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.look("light", 390, 844)
+	b.signIn(adminToken)
+	const small = `[...document.querySelectorAll("a, button, summary")].filter(e => {
+		const sentence = e.closest("p, li, td, .notice") && !e.closest(".crumbs, .verdict");
+		const box = e.getBoundingClientRect();
+		return e.checkVisibility() && !sentence && !e.closest("svg, .sr") && box.width > 1 && Math.min(box.width, box.height) < 23.9;
+	}).map(e => e.outerHTML.slice(0, 120)).join("\n")`
+	for name, address := range walked() {
+		b.open(address)
+		if found := eval[string](b, small); found != "" {
+			t.Errorf("page %s: got targets smaller than 24 px:\n%s", name, found)
+		}
+	}
+}

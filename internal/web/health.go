@@ -53,10 +53,24 @@ func (s *pages) verdict(ctx context.Context, kept time.Duration) view.Verdict {
 	} else if ctx.Err() != nil {
 		return c.get()
 	}
-	c.mu.Lock()
-	c.at, c.last = s.Now(), verdict
-	c.mu.Unlock()
+	c.set(s.Now(), verdict)
 	return verdict
+}
+
+// set stores a verdict that was read now.
+func (c *healthCache) set(now time.Time, v view.Verdict) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.last = now, v
+}
+
+// expire makes the next page read the verdict again. Until then, requests get the last one.
+func (c *healthCache) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.at.IsZero() {
+		c.at = time.Unix(0, 0)
+	}
 }
 
 func (c *healthCache) get() view.Verdict {

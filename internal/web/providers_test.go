@@ -116,3 +116,22 @@ func TestProvider_FiltersRequestsAndSendsTest(t *testing.T) {
 	v.post("/providers/none/test", "back", "/providers/sim")
 	mustContain(t, v.get("/providers/sim").body, "No provider &#34;none&#34; is configured.")
 }
+
+// TestHealth_DotAgreesWithTheOverview pauses all providers. The next page must show it, although the dot may otherwise be a minute old.
+func TestHealth_DotAgreesWithTheOverview(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	dot := func() string {
+		t.Helper()
+		_, after, _ := strings.Cut(v.get("/keys").body, `id="health"`)
+		tag, _, _ := strings.Cut(after, ">")
+		return tag
+	}
+	before := dot()
+	for _, name := range []string{"sim", "cs2cap", "waxpeer", "pricelist"} {
+		v.post("/providers/"+name+"/pause", "back", "/providers")
+	}
+	if after := dot(); after == before {
+		t.Errorf("dot after all providers were paused: got %s, want another state", after)
+	}
+}
