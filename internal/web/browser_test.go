@@ -162,7 +162,7 @@ func TestBrowser_HasLargeTargetsOnNarrowScreen(t *testing.T) {
 	for name, address := range walked() {
 		b.open(address)
 		if found := eval[string](b, small); found != "" {
-			t.Errorf("page %s: got targets smaller than 24 px:\n%s", name, found)
+			t.Errorf("page %s: got these targets, want all at least 24 px high:\n%s", name, found)
 		}
 	}
 }
