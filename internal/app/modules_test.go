@@ -86,7 +86,7 @@ func TestModules_PricesOnlyStartsNoWorkOfTheWallet(t *testing.T) {
 	if got := a.taskNames(); !slices.Equal(got, []string{"audit_log", "inventory_values", "price_samples", "refresh", "retention", "waiting_inventories"}) {
 		t.Errorf("got the tasks %q, want audit_log, inventory_values, price_samples, refresh, retention and waiting_inventories", got)
 	}
-	if got := a.loopNames(); !slices.Equal(got, []string{"lease", "dispatcher", "secrets", "feed", "webhooks", "samples"}) {
+	if got := a.loopNames(); !slices.Equal(got, []string{"lease", "dispatcher", "secrets", "feed", "webhooks", "prices", "overview", "samples"}) {
 		t.Errorf("got the loops %q, want none of the market, the wallet or fees", got)
 	}
 	if a.fees != nil || a.feeClient != nil {

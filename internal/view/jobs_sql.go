@@ -188,7 +188,8 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, wor
 }
 
 // jobBatches returns the batches of a job in order, starting with the batch from. A state selects
-// batches that count items in it, because reading the items of a batch is expensive. A cause
+// batches that count items in it, because reading the items of a batch is expensive. A batch whose
+// items were all skipped by the plan has no row in refresh_batch. A cause
 // selects batches with items that failed for it. Words select batches whose range includes a name
 // with all words.
 func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words prices.Words, from int64) ([]int64, error) {
@@ -220,7 +221,7 @@ func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words
 		}
 		return nil
 	}, `SELECT i.batch, CASE WHEN $3 THEN i.failures ELSE '' END
-		FROM refresh_batch_items i JOIN refresh_batch b ON b.job_id = i.job_id AND b.batch = i.batch
+		FROM refresh_batch_items i LEFT JOIN refresh_batch b ON b.job_id = i.job_id AND b.batch = i.batch
 		WHERE i.job_id = $1 AND i.batch >= $2 AND CASE $4 WHEN 'updated' THEN b.updated WHEN 'noQuote' THEN b.no_quote
 			WHEN 'failed' THEN b.failed WHEN 'cancelled' THEN b.cancelled WHEN 'pending' THEN b.pending ELSE 1 END > 0
 		ORDER BY i.batch`, job, from, f.Cause != "", f.State)
