@@ -109,16 +109,7 @@ func TestOpenAPI_EveryRouteHasExampleErrorsAndScope(t *testing.T) {
 // list of codes.
 func TestOpenAPI_ErrorExamplesFitTheirStatus(t *testing.T) {
 	d := startServer(t, nil).document()
-	all, err := readProblems(problemsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	statuses := map[string]int{}
-	for _, p := range all {
-		for _, code := range p.codes {
-			statuses[code] = p.status
-		}
-	}
+	statuses := problemStatuses(t)
 	responses, _ := d.At("components", "responses").(map[string]any)
 	details := map[string]string{}
 	for name, response := range responses {

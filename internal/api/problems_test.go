@@ -27,9 +27,9 @@ func TestProblems_AreTheDocumentedOnes(t *testing.T) {
 	generatedPart(t, path, "problems", table.String())
 }
 
-// TestProblems_HaveTheStatusOfTheirFault compares the statuses in problems.txt with the kinds of
-// all faults in the source code that an HTTP response can contain.
-func TestProblems_HaveTheStatusOfTheirFault(t *testing.T) {
+// problemStatuses returns the status of each code in problems.txt. A code must not occur twice.
+func problemStatuses(t *testing.T) map[string]int {
+	t.Helper()
 	all, err := readProblems(problemsFile)
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +43,13 @@ func TestProblems_HaveTheStatusOfTheirFault(t *testing.T) {
 			statuses[code] = p.status
 		}
 	}
+	return statuses
+}
+
+// TestProblems_HaveTheStatusOfTheirFault compares the statuses in problems.txt with the kinds of
+// all faults in the source code that an HTTP response can contain.
+func TestProblems_HaveTheStatusOfTheirFault(t *testing.T) {
+	statuses := problemStatuses(t)
 	kinds := map[string]fault.Kind{
 		"Invalid": fault.Invalid, "Unauthorized": fault.Unauthorized, "Forbidden": fault.Forbidden, "NotFound": fault.NotFound, "Conflict": fault.Conflict,
 		"Unprocessable": fault.Unprocessable, "TooLarge": fault.TooLarge, "Unavailable": fault.Unavailable, "Upstream": fault.Upstream,
