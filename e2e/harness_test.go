@@ -136,19 +136,24 @@ func straceOrSkip(t *testing.T) string {
 	return path
 }
 
-// freeAddress returns an address with a port that stays free while a server is stopped. The
-// system does not use ports below 32768 for outgoing connections.
+// freeAddress returns an address that stays free while a server is stopped. Its host is a
+// random loopback address, so that no other server and no outgoing connection uses its port.
+// Systems that have only 127.0.0.1 get a port below the range of outgoing connections.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
-		if err != nil {
-			continue // port in use
+		port := 10_000 + rand.IntN(22_000)
+		host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
+		for _, host := range []string{host, "127.0.0.1"} {
+			l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, port))
+			if err != nil {
+				continue // port in use, or no such address
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return l.Addr().String()
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return l.Addr().String()
 	}
 	t.Fatal("found no free port")
 	return ""
