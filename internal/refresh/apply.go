@@ -15,7 +15,7 @@ const (
 	// sharedRange replaces applyRange on PostgreSQL, where a sync waits only for the rows
 	// that it writes itself. Each range reads the prices of all items, so few large ranges are
 	// faster than many small ones.
-	sharedRange = 60_000
+	sharedRange = 130_000
 	// besideSyncs replaces sharedRange while syncs run, because a sync may wait for a range.
 	besideSyncs = 2_000
 	// fewChanged decides how Apply finds the rows to write. If fewer than 1 in fewChanged items

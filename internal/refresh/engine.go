@@ -82,6 +82,7 @@ type process struct {
 	elapsed     func() time.Duration
 	now         func() time.Time
 	log         *slog.Logger
+	responses   responseCache
 	blobsRead   atomic.Int64 // number of blobs read, for tests
 	foldedTo    atomic.Int64 // time before which this process has folded the history, in seconds
 }
@@ -118,15 +119,6 @@ type marketOf struct {
 	provider string
 	byName   bool // the provider is requested by name
 	provider.Market
-}
-
-// readBlobs calls fn for each stored blob of the units and buckets, ordered by bucket and unit.
-// fn must not retain the data.
-func (p *process) readBlobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
-	return readBlobs(ctx, p.store, units, buckets, func(b Blob) error {
-		p.blobsRead.Add(1)
-		return fn(b)
-	})
 }
 
 // Options configure an Engine.

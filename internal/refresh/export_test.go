@@ -1,6 +1,10 @@
 package refresh
 
-import "context"
+import (
+	"context"
+
+	"assay/internal/db"
+)
 
 // BlobsRead counts the parts of stored responses that were read since the last call.
 func (e *Engine) BlobsRead() int64 { return e.blobsRead.Swap(0) }
@@ -63,3 +67,18 @@ var (
 	SplitUnit        = splitUnit
 	WriteHeartbeat   = writeHeartbeat
 )
+
+// CachedReader reads stored responses as a process with a response cache does.
+type CachedReader struct{ *process }
+
+func NewCachedReader(s *db.DB) CachedReader { return CachedReader{&process{store: s}} }
+
+func (r CachedReader) Add(unit int64, blobs []Blob) { r.responses.add(unit, blobs) }
+
+func (r CachedReader) Read(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
+	return r.readBlobs(ctx, units, buckets, fn)
+}
+
+func (r CachedReader) Cached() (units, bytes int) { return len(r.responses.units), r.responses.size }
+
+const ResponseCacheSize = responseCacheSize

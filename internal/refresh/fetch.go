@@ -56,6 +56,7 @@ func (f *fetcher) fetch(ctx context.Context, q *hostQueue) (bool, error) {
 			return false, fmt.Errorf("store response of %s: %w", q.provider, err)
 		}
 		written = true
+		f.cacheResponse(unit.ID, r.stored)
 		if f.mayUnblockBatch(ctx, unit) {
 			f.wake(WorkEstimate)
 		}
@@ -91,9 +92,13 @@ func (f *fetcher) endWrite(ctx context.Context, unit *FetchUnit, r *quoteSink, k
 	}
 	fetches, blobs := r.fetches(), r.encode()
 	return func(tx *db.Tx) error {
+		r.stored = nil // of an attempt that was rolled back
 		ended, detachment, err := endUnit(tx, *unit, fetches, blobs)
 		if err != nil || !ended {
 			return err
+		}
+		if unit.State == UnitDone {
+			r.stored = blobs
 		}
 		if detachment != NotDetached {
 			return f.storeDetached(tx, unit, r, detachment)

@@ -30,6 +30,7 @@ type quoteSink struct {
 	seen      *provider.Duplicates
 	size      int
 	provider  string
+	stored    []Blob // blobs that the last transaction stored
 	// succeeded is called after each successful call for names, unless it is nil.
 	succeeded func()
 	pause     func() // gives way to waiting HTTP requests

@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,6 +44,87 @@ func TestBlobs_AreReadByBucket(t *testing.T) {
 		err := refresh.Blobs(f.Context(), f.DB, []int64{a.ID}, []int64{1}, func(refresh.Blob) error { return errTest })
 		f.Is("the error of the reader is returned", errors.Is(err, errTest), true)
 	})
+}
+
+func TestResponseCache_ReadsTheSameInTheSameOrder(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"), unit("s", "h"))
+		stored := map[int64][]refresh.Blob{}
+		var units []int64
+		for i, buckets := range [][]int{{0, 3, 127}, {1, 3, 4}, {3, 126, 127}} {
+			var blobs []refresh.Blob
+			for _, bucket := range buckets {
+				blobs = append(blobs, refresh.Blob{Bucket: bucket, Data: fmt.Append(nil, "unit ", i, " bucket ", bucket)})
+			}
+			u := f.fetch("s", blobs...)
+			stored[u.ID], units = blobs, append(units, u.ID)
+		}
+		type reads func(context.Context, []int64, []int64, func(refresh.Blob) error) error
+		list := func(read reads, buckets []int64) (out []string) {
+			f.Must(read(f.Context(), append(units, 999), buckets, func(b refresh.Blob) error {
+				out = append(out, fmt.Sprintf("%d/%d: %s", b.Bucket, b.Unit, b.Data))
+				return nil
+			}))
+			return out
+		}
+		fromDatabase := func(ctx context.Context, units, buckets []int64, fn func(refresh.Blob) error) error {
+			return refresh.Blobs(ctx, f.DB, units, buckets, fn)
+		}
+		for cached := range 1 << len(units) {
+			r := refresh.NewCachedReader(f.DB)
+			for i, id := range units {
+				if cached>>i&1 == 1 {
+					r.Add(id, stored[id])
+				}
+			}
+			for _, buckets := range [][]int64{{0, 1, 3, 4, 126, 127}, {3}, {2}, {127, 4}, nil} {
+				if got, want := list(r.Read, buckets), list(fromDatabase, buckets); !slices.Equal(got, want) {
+					f.Errorf("buckets %v with cached units %03b: got %q, want %q", buckets, cached, got, want)
+				}
+			}
+			err := r.Read(f.Context(), units, []int64{3}, func(refresh.Blob) error { return errTest })
+			f.Is("the error of the reader is returned", errors.Is(err, errTest), true)
+		}
+	})
+}
+
+func TestResponseCache_KeepsTheNewestWithinItsSize(t *testing.T) {
+	r := refresh.NewCachedReader(nil)
+	third := []refresh.Blob{{Bucket: 1, Data: make([]byte, refresh.ResponseCacheSize/6)}, {Bucket: 2, Data: make([]byte, refresh.ResponseCacheSize/6, refresh.ResponseCacheSize)}}
+	for unit := range int64(5) {
+		r.Add(unit, third)
+		r.Add(unit, third)
+	}
+	r.Add(5, []refresh.Blob{{Data: make([]byte, refresh.ResponseCacheSize+1)}})
+	units, size := r.Cached()
+	equal(t, "cached units", units, 3)
+	equal(t, "their bytes", size, refresh.ResponseCacheSize/6*6)
+	for unit := int64(2); unit < 5; unit++ {
+		n := 0
+		must(t, r.Read(t.Context(), []int64{unit}, []int64{2}, func(refresh.Blob) error { n++; return nil }))
+		equal(t, "blobs of a newest unit", n, 1)
+	}
+}
+
+// A process reads the responses that it stored itself from PostgreSQL only if they do not fit
+// into memory.
+func TestResponseCache_SavesReadsFromPostgreSQL(t *testing.T) {
+	w := newWorld(t, bulk("alpha", names("Item", 20), "a1"))
+	w.push("u", 730, names("Item", 20)...)
+	w.clearMissing()
+	w.begin(true)
+	_, err := w.engine.Plan(t.Context())
+	must(t, err)
+	_, err = w.engine.Fetch(t.Context(), "alpha", "")
+	must(t, err)
+	w.exec(`UPDATE fetch_blob SET bucket = -1 - bucket`)
+	w.drain()
+	priced := int64(0)
+	if w.store.Dialect == db.PostgreSQL {
+		priced = 20
+	}
+	equal(t, "items with a price", w.count(`SELECT count(*) FROM item WHERE price > 0`), priced)
 }
 
 func TestBlobs_AreDeletedWhenUnused(t *testing.T) {
