@@ -24,7 +24,7 @@ const (
 	partitionItems = 30_000
 	partitionUser  = 1_000     // rows of a user
 	partitionKey   = 1_000_000 // key of the first user; syncs add users with smaller keys
-	partitionRange = 60_000    // ids of a transaction, as in a refresh on PostgreSQL
+	partitionRange = 130_000   // ids of a transaction, as in a refresh on PostgreSQL
 	partitionSlots = 2         // concurrent transactions
 )
 
