@@ -154,17 +154,15 @@ func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *i
 	if err != nil {
 		return fmt.Errorf("read price versions: %w", err)
 	}
+	if err := t.update(ctx, versions, func(*contents) bool { return true }); err != nil {
+		return fmt.Errorf("read prices of changed buckets: %w", err)
+	}
 	for n := range t.buckets {
 		c := t.buckets[n].now.Load()
-		if c == nil || c.version < versions[n] {
-			if c, err = t.read(ctx, n, versions[n]); err != nil {
-				return fmt.Errorf("read prices of a bucket: %w", err)
-			}
-		}
 		names, items := c.names, c.items
 		if c.partial {
 			var b contentsBuilder
-			if err := BucketPrices(ctx, t.store, n, math.MaxInt32, b.add); err != nil {
+			if err := BucketPrices(ctx, t.store, []int{n}, math.MaxInt32, b.add); err != nil {
 				return fmt.Errorf("read prices of a bucket: %w", err)
 			}
 			names, items = b.build()
