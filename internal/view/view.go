@@ -70,6 +70,7 @@ type (
 	// JobReader reads refreshes.
 	JobReader struct {
 		o        *Options
+		prices   *prices.Table
 		fresh    freshness
 		status   *admission.Coalescer[counted]
 		progress progress
@@ -121,12 +122,12 @@ func New(options Options) *Readers {
 	if o.Feed == nil {
 		o.Feed = event.NewFeed(o.Store, o.Logger)
 	}
-	explains := &explanations{o: o}
+	explains, cached := &explanations{o: o}, prices.New(o.Store)
 	all := &Readers{
-		Jobs: &JobReader{o: o, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{
+		Jobs: &JobReader{o: o, prices: cached, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{
 			false: admission.NewCoalescer[DryRun](true), true: admission.NewCoalescer[DryRun](true),
 		}},
-		Items:     &ItemReader{o: o, prices: prices.New(o.Store), explains: explains},
+		Items:     &ItemReader{o: o, prices: cached, explains: explains},
 		History:   &HistoryReader{o: o, explains: explains},
 		Feeds:     &FeedReader{o: o, recent: recent{limit: recentBytes}},
 		Providers: &ProviderReader{o},

@@ -127,6 +127,14 @@ func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limi
 	return first.entries(), err
 }
 
+// Find adds the name buckets of items with a price whose name contains all words.
+func (t *Table) Find(ctx context.Context, words Words, found *[catalog.Buckets]bool) error {
+	var lower [catalog.MaxName]byte
+	return t.each(ctx, func(bucket int, names string, i *item) {
+		found[bucket] = found[bucket] || words.in(i.name(names), &lower)
+	})
+}
+
 // Counts holds the numbers of items with a price.
 type Counts struct {
 	ByStatus [pricing.NoPrice + 1]int64
