@@ -42,23 +42,19 @@ func listUsers(ctx context.Context, s *db.DB, search, after string, limit int) (
 		ORDER BY user_id LIMIT $3`, after, pattern, limit)
 }
 
-// inventoryTotals totals the rows of users. It adds in Go because a sum can exceed 64 bits.
+// inventoryTotals totals the rows of users.
 func inventoryTotals(ctx context.Context, s *db.DB, users []int64) (map[int64]InventoryTotal, error) {
 	out := make(map[int64]InventoryTotal, len(users))
 	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
-		var user, value, amount, rows int64
-		if err := r.Scan(&user, &value, &amount, &rows); err != nil {
+		var user int64
+		var sums inventorySums
+		if err := r.Scan(append(sums.columns(), &user)...); err != nil {
 			return err
 		}
-		t := out[user]
-		if t.Rows += rows; value == 0 {
-			t.Unpriced += rows
-		}
-		t.Value = t.Value.Add(money.Micro(value), amount)
-		out[user] = t
+		out[user] = out[user].add(&sums)
 		return nil
-	}, `SELECT user_key, coalesce(value, 0), CAST(sum(amount) AS BIGINT), count(*) FROM inventory
-		WHERE user_key `+s.Dialect.OneOf(1)+` GROUP BY user_key, coalesce(value, 0)`, s.Dialect.EncodeIDs(users))
+	}, `SELECT `+inventorySumColumns+`, v.user_key FROM inventory v
+		WHERE v.user_key `+s.Dialect.OneOf(1)+` GROUP BY v.user_key, v.amount`, s.Dialect.EncodeIDs(users))
 	return out, err
 }
 
