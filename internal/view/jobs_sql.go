@@ -174,9 +174,9 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, sea
 			return r.Scan(&i.Batch, &i.ItemID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.State, &i.Reason, &i.Attempts,
 				&i.PriceBefore, &i.PriceAfter, &i.Error)
 		}, `SELECT r.batch, r.item_id, i.app_id, i.name, i.phase, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
-			FROM refresh_item r JOIN item i ON i.id = r.item_id
-			WHERE r.job_id = $1 AND r.batch = $2 AND r.item_id > $3 AND ($4 = '' OR r.state = $4) AND ($6 = '' OR r.error = $6)
-			ORDER BY r.item_id LIMIT $5`, job, batches[k], afterItem, f.State, most, f.Cause)
+			FROM (SELECT batch, item_id, state, reason, attempts, price_before, price_after, error FROM refresh_item
+				WHERE job_id = $1 AND batch = $2 AND item_id > $3 AND ($4 = '' OR state = $4) AND ($6 = '' OR error = $6) ORDER BY item_id LIMIT $5) r
+			JOIN item i ON i.id = r.item_id ORDER BY r.item_id`, job, batches[k], afterItem, f.State, most, f.Cause)
 		for i := range items {
 			if len(out) < limit && (len(search.words) == 0 || search.words.In(items[i].Key.Name)) {
 				out = append(out, items[i])
