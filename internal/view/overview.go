@@ -22,6 +22,7 @@ type Overview struct {
 	Hours     map[string][]HalfHour // last 48 half hours, by provider; a provider without requests is missing
 	Runs      []RunBar              // last 30 runs of all kinds, newest first
 	Events    []EventLine           // newest first
+	Failures  []FailureReason       // of the last runs
 	Next      *time.Time            // next scheduled run; nil: none
 }
 
@@ -175,6 +176,9 @@ func (r *OverviewReader) Overview(ctx context.Context) (out Overview, err error)
 	}
 	for _, e := range events {
 		out.Events = append(out.Events, EventLineOf(e))
+	}
+	if out.Failures, err = r.all.Jobs.lastFailures(ctx, jobs[:min(debugJobs, len(jobs))]); err != nil {
+		return out, err
 	}
 	if at, scheduled := r.o.Scheduled()["refresh"]; scheduled {
 		out.Next = &at
