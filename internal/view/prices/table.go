@@ -74,6 +74,18 @@ func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p
 	return t.lookUp(ctx, keys, others, fn)
 }
 
+// ID returns the ID of an item without a query. It returns false if the item is not cached. IDs
+// never change.
+func (t *Table) ID(key catalog.Key) (id int64, known bool) {
+	n := catalog.Bucket(key.Name)
+	if c := t.buckets[n].now.Load(); c != nil {
+		if i := c.item(key); i != nil {
+			return idOf(n, i), true
+		}
+	}
+	return 0, false
+}
+
 // read returns the contents of a bucket with the given version or a newer one. It loads them if
 // necessary.
 func (t *Table) read(ctx context.Context, n int, version int64) (*contents, error) {
