@@ -112,9 +112,20 @@ func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limi
 	return PricedItems{p, convert.to, convert.used()}, nil
 }
 
-// KeepPrices keeps the prices in memory current until ctx ends, so that lists are fast during a
-// refresh.
-func (r *ItemReader) KeepPrices(ctx context.Context) { r.prices.Run(ctx) }
+// renewPrices is the interval at which KeepPrices rereads changed prices. During a refresh, a list
+// then rereads only the prices that changed since.
+const renewPrices = 200 * time.Millisecond
+
+// KeepPrices keeps the prices in memory current until ctx ends, while lists are requested. Lists are
+// then fast during a refresh.
+func (r *ItemReader) KeepPrices(ctx context.Context) {
+	keep(ctx, renewPrices, func(ctx context.Context) error {
+		if time.Since(r.prices.Used()) >= inUse {
+			return nil
+		}
+		return r.prices.Renew(ctx)
+	})
+}
 
 func (r *ItemReader) pricedItem(e *prices.Entry, fields Fields, convert *converter) PricedItem {
 	p := &e.Price

@@ -59,8 +59,8 @@ const (
 	// items.
 	stateKept = 15 * time.Second
 	// KeepState renews a state of this age, so that requests need no scan. It checks every
-	// stateCheck, and stops stateUsed after the last use.
-	stateRenew, stateCheck, stateUsed = 8 * time.Second, time.Second, time.Minute
+	// stateCheck.
+	stateRenew, stateCheck = 8 * time.Second, time.Second
 )
 
 // OverviewReader reads the content of the overview page.
@@ -118,25 +118,14 @@ func (r *OverviewReader) readState(ctx context.Context, kept time.Duration) (ref
 }
 
 // KeepState renews the result of PriceState until ctx ends, while it is in use.
-func (r *OverviewReader) KeepState(ctx context.Context) {
-	tick := time.NewTicker(stateCheck)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = r.renewState(ctx) // the next request returns the error of the database
-		}
-	}
-}
+func (r *OverviewReader) KeepState(ctx context.Context) { keep(ctx, stateCheck, r.renewState) }
 
 // renewState renews the state if it is in use and soon too old.
 func (r *OverviewReader) renewState(ctx context.Context) error {
 	r.state.mu.Lock()
 	idle := r.o.Now().Sub(r.state.used)
 	r.state.mu.Unlock()
-	if idle >= stateUsed {
+	if idle >= inUse {
 		return nil
 	}
 	_, err := r.readState(ctx, stateRenew)

@@ -8,35 +8,15 @@ import (
 	"assay/internal/catalog"
 )
 
-const (
-	// renewEvery is the interval at which Run rereads changed buckets. During a refresh, a list then
-	// rereads only the buckets that changed since.
-	renewEvery = 200 * time.Millisecond
-	// renewFor is how long Run continues after the last list.
-	renewFor = time.Minute
-	// renewChunk is the maximum number of buckets in one query. It limits the memory for items that
-	// are not stored yet.
-	renewChunk = 16
-)
+// renewChunk is the maximum number of buckets in one query. It limits the memory for items that
+// are not stored yet.
+const renewChunk = 16
 
-// Run keeps the cached prices current until ctx ends, while lists are requested. It only makes
-// lists faster: they reread a changed bucket themselves.
-func (t *Table) Run(ctx context.Context) {
-	tick := time.NewTicker(renewEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			if now.UnixNano()-t.listed.Load() < int64(renewFor) {
-				_ = t.Renew(ctx) // the next list returns the error of the database
-			}
-		}
-	}
-}
+// Used returns the time of the last list. It is 1970 if there was none.
+func (t *Table) Used() time.Time { return time.Unix(0, t.listed.Load()) }
 
-// Renew rereads the cached buckets whose version changed.
+// Renew rereads the cached buckets whose version changed. It only makes lists faster: they reread
+// a changed bucket themselves.
 func (t *Table) Renew(ctx context.Context) error {
 	versions, err := t.versions.latest(ctx)
 	if err != nil {
