@@ -96,6 +96,7 @@ func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limi
 		start.Value = value - 1 // integers in a cursor start at 1
 	}
 	if l.order.By == prices.ByMove || f.MinDayChange > 0 {
+		r.days.use(f.AppID, now)
 		if l.filter.Moves, err = r.dayMoves(ctx, f.AppID, now); err != nil {
 			return PricedItems{}, err
 		}
@@ -123,7 +124,10 @@ func (r *ItemReader) KeepPrices(ctx context.Context) {
 		if time.Since(r.prices.Used()) >= inUse {
 			return nil
 		}
-		return r.prices.Renew(ctx)
+		if err := r.prices.Renew(ctx); err != nil {
+			return err
+		}
+		return r.renewMoves(ctx)
 	})
 }
 
@@ -257,9 +261,10 @@ func (l *itemList) nextUnpriced(ctx context.Context, after *prices.Place, limit 
 }
 
 // offeredChunk and maxOfferedChunk are the first and the largest number of entries that offered
-// reads in one step.
+// reads in one step. Most items are offered on most markets, so the first step is small. Each step
+// lists all items again, so the next ones are larger.
 const (
-	offeredChunk    = 500
+	offeredChunk    = 125
 	maxOfferedChunk = 8000
 )
 
@@ -271,7 +276,7 @@ func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
 		return next(ctx, after, limit)
 	}
 	var out []prices.Entry
-	for chunk := max(offeredChunk, limit); ; chunk = min(2*chunk, maxOfferedChunk) {
+	for chunk := max(offeredChunk, limit); ; chunk = min(4*chunk, maxOfferedChunk) {
 		entries, err := next(ctx, after, chunk)
 		if err != nil || len(entries) == 0 {
 			return out, err

@@ -65,9 +65,10 @@ const (
 
 // OverviewReader reads the content of the overview page.
 type OverviewReader struct {
-	o     *Options
-	all   *Readers
-	state priceState
+	o        *Options
+	all      *Readers
+	state    priceState
+	headline headline
 }
 
 // priceState caches the state of all prices.
@@ -117,8 +118,15 @@ func (r *OverviewReader) readState(ctx context.Context, kept time.Duration) (ref
 	return s, err
 }
 
-// KeepState renews the result of PriceState until ctx ends, while it is in use.
-func (r *OverviewReader) KeepState(ctx context.Context) { keep(ctx, stateCheck, r.renewState) }
+// KeepState renews the results of PriceState and Headline until ctx ends, while they are in use.
+func (r *OverviewReader) KeepState(ctx context.Context) {
+	keep(ctx, stateCheck, func(ctx context.Context) error {
+		if err := r.renewState(ctx); err != nil {
+			return err
+		}
+		return r.renewHeadline(ctx)
+	})
+}
 
 // renewState renews the state if it is in use and soon too old.
 func (r *OverviewReader) renewState(ctx context.Context) error {
@@ -139,6 +147,7 @@ func (r *OverviewReader) Overview(ctx context.Context) (out Overview, err error)
 		return out, err
 	}
 	defer leave()
+	actions := r.headline.begin()
 	if out.Providers, err = r.all.Providers.ReadProviders(ctx); err != nil {
 		return out, err
 	}
@@ -177,6 +186,7 @@ func (r *OverviewReader) Overview(ctx context.Context) (out Overview, err error)
 		return out, err
 	}
 	out.Verdicts = VerdictsOf(&situation)
+	r.headline.set(r.o.Now(), out.Verdicts[0], actions) // pages agree with the overview
 	return out, nil
 }
 

@@ -58,7 +58,6 @@ func (s *runPages) fillOverview(ctx context.Context, page *overviewPage, sess se
 	}
 	page.Verdict, page.Problems = read.Verdicts[0], read.Verdicts[1:]
 	page.Health = page.Verdict // the dot agrees with the page
-	s.health.set(s.Now(), page.Verdict)
 	for _, t := range read.Tiles {
 		page.Figures = append(page.Figures, figureOf(t))
 	}

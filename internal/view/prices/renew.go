@@ -15,6 +15,14 @@ const renewChunk = 16
 // Used returns the time of the last list. It is 1970 if there was none.
 func (t *Table) Used() time.Time { return time.Unix(0, t.listed.Load()) }
 
+// Version returns a number that grows with each change of a price that the cache knows of.
+func (t *Table) Version() int64 {
+	if last := t.versions.last.Load(); last != nil {
+		return last.sum
+	}
+	return 0
+}
+
 // Renew rereads the cached buckets whose version changed. It only makes lists faster: they reread
 // a changed bucket themselves.
 func (t *Table) Renew(ctx context.Context) error {
