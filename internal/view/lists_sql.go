@@ -96,11 +96,12 @@ func countOwned(ctx context.Context, s *db.DB, item int64) (users, rows, pieces 
 	return users, rows, pieces, err
 }
 
+const jobBatchColumns = "job_id bigint, batch bigint"
+
 // itemInJobs returns an item of several jobs, by job. The result has no entry for a job that does
 // not contain the item.
 func itemInJobs(ctx context.Context, s *db.DB, item int64, jobs []refresh.Job) (map[int64]StoredJobItem, error) {
-	const columns = "job_id bigint, batch bigint"
-	batches := db.NewTable(columns, len(jobs))
+	batches := db.NewTable(jobBatchColumns, len(jobs))
 	for i := range jobs {
 		batches.Int(jobs[i].ID, (item>>32)*int64(jobs[i].Batches)/catalog.Buckets)
 	}
@@ -111,7 +112,7 @@ func itemInJobs(ctx context.Context, s *db.DB, item int64, jobs []refresh.Job) (
 		err := r.Scan(&job, &i.State, &i.Reason, &i.PriceBefore, &i.PriceAfter, &i.Error)
 		out[job] = i
 		return err
-	}, `SELECT r.job_id, r.state, r.reason, r.price_before, r.price_after, r.error FROM `+s.Dialect.Rows(2, columns)+` b`+
+	}, `SELECT r.job_id, r.state, r.reason, r.price_before, r.price_after, r.error FROM `+s.Dialect.Rows(2, jobBatchColumns)+` b`+
 		s.Dialect.Lookup(`refresh_item r ON r.job_id = b.job_id AND r.batch = b.batch AND r.item_id = $1`), append([]any{item}, batches.Params(s.Dialect)...)...)
 	return out, err
 }
