@@ -14,3 +14,6 @@ func (r *FeedReader) RecentUse() (reads int64, size int) {
 
 // RenewState renews the state of all prices like one step of KeepState.
 func (r *OverviewReader) RenewState(ctx context.Context) error { return r.renewState(ctx) }
+
+// RenewHeadline renews the headline like one step of KeepState.
+func (r *OverviewReader) RenewHeadline(ctx context.Context) error { return r.renewHeadline(ctx) }

@@ -51,14 +51,11 @@ func (r *HistoryReader) Figures(ctx context.Context, key catalog.Key, currency m
 		return ItemFigures{}, err
 	}
 	out := ItemFigures{Currency: convert.to, Rates: convert.used(), To: to, Periods: []PeriodFigures{}}
-	item, err := ReadItem(ctx, r.o.Store, key)
-	if err == nil && item == nil {
-		err = key.NotFound()
-	}
+	item, err := r.ids.of(ctx, key)
 	if err != nil {
 		return out, err
 	}
-	changes, err := priceChanges(ctx, r.o.Store, item.ID, to.Add(-90*day))
+	changes, err := priceChanges(ctx, r.o.Store, item, to.Add(-90*day))
 	if err != nil {
 		return out, err
 	}

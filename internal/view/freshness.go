@@ -12,8 +12,9 @@ const (
 	freshFor = refresh.FreshFor
 	// While a job runs or nothing has changed, callers get the last count for freshKeep. The
 	// first caller after freshRenew starts a new count. The other callers get the old count
-	// meanwhile, unless it is older than freshKeep.
-	freshKeep, freshRenew = 5 * time.Second, time.Second
+	// meanwhile, unless it is older than freshKeep. OverviewReader.KeepState counts after freshSoon,
+	// so that requests need not.
+	freshKeep, freshRenew, freshSoon = 5 * time.Second, 4 * time.Second, 2 * time.Second
 )
 
 // freshKey identifies the state that a count belongs to. A different key means that the count
@@ -31,18 +32,27 @@ type freshness struct {
 	last    Freshness
 	key     freshKey
 	at      time.Time     // time of the count; zero: no count yet
+	used    time.Time     // last call of get
 	pending chan struct{} // closed when the running count ends; nil: no count is running
 }
 
 // get returns the cached count if it is recent enough. Otherwise it counts, or waits for the
 // count that another caller started.
 func (f *freshness) get(ctx context.Context, key freshKey, now func() time.Time, count func(context.Context, time.Time) (Freshness, error)) (Freshness, error) {
+	f.mu.Lock()
+	f.used = now()
+	f.mu.Unlock()
+	return f.newer(ctx, key, freshRenew, now, count)
+}
+
+// newer is get with another age at which a new count starts.
+func (f *freshness) newer(ctx context.Context, key freshKey, renew time.Duration, now func() time.Time, count func(context.Context, time.Time) (Freshness, error)) (Freshness, error) {
 	for {
 		f.mu.Lock()
 		age := now().Sub(f.at)
 		good := !f.at.IsZero() && age >= 0 && age < freshKeep && (key.state.Live() || key == f.key)
 		pending := f.pending
-		if good && (age < freshRenew || pending != nil) {
+		if good && (age < renew || pending != nil) {
 			defer f.mu.Unlock()
 			return f.last, nil
 		}
@@ -76,6 +86,25 @@ func (f *freshness) renew(ctx context.Context, key freshKey, now func() time.Tim
 	defer f.mu.Unlock()
 	f.last, f.key, f.at = made, key, now()
 	return made, nil
+}
+
+// inUse reports whether a caller got the count within the last minute.
+func (f *freshness) inUse(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return now.Sub(f.used) < inUse
+}
+
+// renewFreshness counts the items if the count is in use and soon too old.
+func (r *JobReader) renewFreshness(ctx context.Context) error {
+	if !r.fresh.inUse(r.o.Now()) {
+		return nil
+	}
+	c, err := r.status.Do(ctx, r.readStatus)
+	if err == nil {
+		_, err = r.fresh.newer(ctx, c.key, freshSoon, r.o.Now, r.countFresh)
+	}
+	return err
 }
 
 // countFresh counts all items in scope by age.

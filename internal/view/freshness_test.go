@@ -60,6 +60,28 @@ func TestFreshness_ReusesRecentCount(t *testing.T) {
 	})
 }
 
+// A loop counts before requests have to. Requests then get its count.
+func TestFreshness_IsRenewedBesideRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f freshness
+		c := &counter{}
+		if f.inUse(time.Now()) {
+			t.Error("before the first request: got a count in use, want none")
+		}
+		want(t, &f, running, c, 1, 0)
+		time.Sleep(freshSoon)
+		if n, err := f.newer(t.Context(), running, freshSoon, time.Now, c.count); err != nil || n.Fresh != 2 {
+			t.Errorf("renewed count: got %d, error %v, want 2", n.Fresh, err)
+		}
+		time.Sleep(freshRenew - time.Nanosecond)
+		want(t, &f, running, c, 2, 0)
+		time.Sleep(inUse)
+		if f.inUse(time.Now()) {
+			t.Error("a minute after the last request: got a count in use, want none")
+		}
+	})
+}
+
 func TestFreshness_ReturnsOldCountWhileNewOneRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f freshness

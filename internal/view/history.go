@@ -99,7 +99,7 @@ func (r *HistoryReader) History(ctx context.Context, key catalog.Key, f HistoryF
 	if err != nil {
 		return out, err
 	}
-	if out.PointsFrom, err = pointsFrom(ctx, r.o.Store, item.ID); err != nil {
+	if out.PointsFrom, err = pointsFrom(ctx, r.o.Store, item); err != nil {
 		return out, err
 	}
 	if after != "" {
@@ -117,13 +117,11 @@ func (r *HistoryReader) History(ctx context.Context, key catalog.Key, f HistoryF
 	return r.points(ctx, out, item, market, markets, f, limit, convert)
 }
 
-func (r *HistoryReader) historyOf(ctx context.Context, key catalog.Key) (*StoredItem, map[int64]refresh.MarketName, error) {
-	item, err := ReadItem(ctx, r.o.Store, key)
-	if err == nil && item == nil {
-		err = key.NotFound()
-	}
+// historyOf returns the ID of an item, and all markets.
+func (r *HistoryReader) historyOf(ctx context.Context, key catalog.Key) (int64, map[int64]refresh.MarketName, error) {
+	item, err := r.ids.of(ctx, key)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
 	markets, err := Markets(ctx, r.o.Store)
 	return item, markets, err
@@ -192,8 +190,8 @@ func marketsOf(markets map[int64]refresh.MarketName, name string) (ids []int64, 
 }
 
 // points fills out with points.
-func (r *HistoryReader) points(ctx context.Context, out History, item *StoredItem, market int64, markets map[int64]refresh.MarketName, f HistoryFilter, limit int, convert *converter) (History, error) {
-	samples, next, err := r.samples(ctx, item.ID, market, f, limit)
+func (r *HistoryReader) points(ctx context.Context, out History, item, market int64, markets map[int64]refresh.MarketName, f HistoryFilter, limit int, convert *converter) (History, error) {
+	samples, next, err := r.samples(ctx, item, market, f, limit)
 	if err != nil {
 		return out, err
 	}
@@ -246,18 +244,18 @@ func (s *sample) sameAs(last *sample) bool {
 // candles fills out with candles, from the first period in which the item has a price.
 // Daily candles use the stored days first. Every candle covers a whole period, because a stored
 // day cannot be split at f.To.
-func (r *HistoryReader) candles(ctx context.Context, out History, item *StoredItem, market int64, f HistoryFilter, limit int, convert *converter) (History, error) {
+func (r *HistoryReader) candles(ctx context.Context, out History, item, market int64, f HistoryFilter, limit int, convert *converter) (History, error) {
 	f.From, f.To = f.From.Truncate(f.Interval), f.To.Add(f.Interval-1).Truncate(f.Interval)
 	var days []storedDay
 	if f.Interval == day && market == 0 && out.PointsFrom != nil {
 		var err error
-		if days, err = readDays(ctx, r.o.Store, item.ID, f.From, f.To); err != nil {
+		if days, err = readDays(ctx, r.o.Store, item, f.From, f.To); err != nil {
 			return out, err
 		}
 	}
 	before := f
 	before.From = f.From.Add(-time.Microsecond) // the first candle opens with the price before its period
-	samples, next, err := r.samples(ctx, item.ID, market, before, maxSamples)
+	samples, next, err := r.samples(ctx, item, market, before, maxSamples)
 	if err != nil {
 		return out, err
 	}

@@ -70,45 +70,49 @@ type InventoryTotal struct {
 	Rows, Unpriced int64
 }
 
-// ReadInventoryTotal totals a user's rows in one game (0: all games). It adds in Go because a
-// sum can exceed 64 bits.
-func ReadInventoryTotal(ctx context.Context, s *db.DB, user int64, app int32) (InventoryTotal, error) {
-	type group struct{ value, amount, rows int64 }
-	groups, err := db.Collect(ctx, s.Read, func(r *sql.Rows, g *group) error { return r.Scan(&g.value, &g.amount, &g.rows) }, `
-		SELECT coalesce(value, 0), CAST(sum(amount) AS BIGINT), count(*) FROM inventory
-		WHERE user_key = $1 AND ($2 = 0 OR app_id = $2) GROUP BY coalesce(value, 0)`, user, app)
-	var t InventoryTotal
-	for _, g := range groups {
-		t.Rows += g.rows
-		if g.value == 0 {
-			t.Unpriced += g.rows
-		}
-		t.Value = t.Value.Add(money.Micro(g.value), g.amount)
-	}
+// inventorySums are sums over rows with the same amount. The value of an inventory can exceed 64
+// bits, so it is not computed in SQL. Few amounts are different, but many values are.
+type inventorySums struct{ amount, value, rows, unpriced int64 }
+
+const inventorySumColumns = `coalesce(v.amount, 0), CAST(coalesce(sum(v.value), 0) AS BIGINT), count(v.id), count(v.id) FILTER (WHERE coalesce(v.value, 0) = 0)`
+
+// columns returns the destinations of inventorySumColumns.
+func (s *inventorySums) columns() []any { return []any{&s.amount, &s.value, &s.rows, &s.unpriced} }
+
+func (t InventoryTotal) add(s *inventorySums) InventoryTotal {
+	return InventoryTotal{Value: t.Value.Add(money.Micro(s.value), s.amount), Rows: t.Rows + s.rows, Unpriced: t.Unpriced + s.unpriced}
+}
+
+// ReadInventoryTotal totals a user's rows in one game (0: all games).
+func ReadInventoryTotal(ctx context.Context, s *db.DB, user int64, app int32) (t InventoryTotal, err error) {
+	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
+		var sums inventorySums
+		err := r.Scan(sums.columns()...)
+		t = t.add(&sums)
+		return err
+	}, `SELECT `+inventorySumColumns+` FROM inventory v WHERE v.user_key = $1 AND ($2 = 0 OR v.app_id = $2) GROUP BY v.amount`, user, app)
 	return t, err
 }
 
-// readInventories returns the inventories of a user. It adds in Go because a sum can exceed 64
-// bits.
+// readInventories returns the inventories of a user.
 func readInventories(ctx context.Context, s *db.DB, user int64) (out []UserInventory, err error) {
 	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var v UserInventory
-		var at, value, amount, rows int64
-		if err := r.Scan(&v.AppID, &v.ContextID, &at, &value, &amount, &rows); err != nil {
+		var at int64
+		var sums inventorySums
+		if err := r.Scan(append(sums.columns(), &v.AppID, &v.ContextID, &at)...); err != nil {
 			return err
 		}
 		if n := len(out); n == 0 || out[n-1].AppID != v.AppID || out[n-1].ContextID != v.ContextID {
 			v.SyncedAt = db.Moment(at)
 			out = append(out, v)
 		}
-		t := &out[len(out)-1]
-		if t.Rows += rows; value == 0 {
-			t.Unpriced += rows
-		}
-		t.Value = t.Value.Add(money.Micro(value), amount)
+		u := &out[len(out)-1]
+		t := InventoryTotal{u.Value, u.Rows, u.Unpriced}.add(&sums)
+		u.Value, u.Rows, u.Unpriced = t.Value, t.Rows, t.Unpriced
 		return nil
-	}, `SELECT s.app_id, s.context_id, s.snapshot_at, coalesce(v.value, 0), CAST(coalesce(sum(v.amount), 0) AS BIGINT), count(v.id)
+	}, `SELECT `+inventorySumColumns+`, s.app_id, s.context_id, s.snapshot_at
 		FROM inventory_snapshot s LEFT JOIN inventory v ON v.user_key = s.user_key AND v.app_id = s.app_id AND v.context_id = s.context_id
-		WHERE s.user_key = $1 GROUP BY s.app_id, s.context_id, s.snapshot_at, coalesce(v.value, 0) ORDER BY s.app_id, s.context_id`, user)
+		WHERE s.user_key = $1 GROUP BY s.app_id, s.context_id, s.snapshot_at, v.amount ORDER BY s.app_id, s.context_id`, user)
 	return out, err
 }

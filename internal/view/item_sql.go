@@ -13,6 +13,7 @@ import (
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/view/prices"
 )
 
 // StoredItem is an item row with its price and the figures of its last estimate.
@@ -125,6 +126,24 @@ func ReadItem(ctx context.Context, s *db.DB, key catalog.Key) (*StoredItem, erro
 		return nil, err
 	}
 	return &items[0], nil
+}
+
+// itemIDs finds the IDs of items.
+type itemIDs struct {
+	store  *db.DB
+	prices *prices.Table
+}
+
+// of returns the ID of an item, or a fault.NotFound.
+func (f *itemIDs) of(ctx context.Context, key catalog.Key) (id int64, err error) {
+	if id, known := f.prices.ID(key); known {
+		return id, nil
+	}
+	found, err := db.Found(f.store.Read.QueryRowContext(ctx, `SELECT id FROM item WHERE app_id = $1 AND name = $2 AND phase = $3`, key.AppID, key.Name, key.Phase).Scan(&id))
+	if err == nil && !found {
+		err = key.NotFound()
+	}
+	return id, err
 }
 
 // StoredSnapshot is the last quote of an item on one market, with the names of the market.

@@ -96,6 +96,7 @@ func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limi
 		start.Value = value - 1 // integers in a cursor start at 1
 	}
 	if l.order.By == prices.ByMove || f.MinDayChange > 0 {
+		r.days.use(f.AppID, now)
 		if l.filter.Moves, err = r.dayMoves(ctx, f.AppID, now); err != nil {
 			return PricedItems{}, err
 		}
@@ -112,9 +113,23 @@ func (r *ItemReader) Items(ctx context.Context, f ItemFilter, after string, limi
 	return PricedItems{p, convert.to, convert.used()}, nil
 }
 
-// KeepPrices keeps the prices in memory current until ctx ends, so that lists are fast during a
-// refresh.
-func (r *ItemReader) KeepPrices(ctx context.Context) { r.prices.Run(ctx) }
+// renewPrices is the interval at which KeepPrices rereads changed prices. During a refresh, a list
+// then rereads only the prices that changed since.
+const renewPrices = 200 * time.Millisecond
+
+// KeepPrices keeps the prices in memory current until ctx ends, while lists are requested. Lists are
+// then fast during a refresh.
+func (r *ItemReader) KeepPrices(ctx context.Context) {
+	keep(ctx, renewPrices, func(ctx context.Context) error {
+		if time.Since(r.prices.Used()) >= inUse {
+			return nil
+		}
+		if err := r.prices.Renew(ctx); err != nil {
+			return err
+		}
+		return r.renewMoves(ctx)
+	})
+}
 
 func (r *ItemReader) pricedItem(e *prices.Entry, fields Fields, convert *converter) PricedItem {
 	p := &e.Price
@@ -246,9 +261,10 @@ func (l *itemList) nextUnpriced(ctx context.Context, after *prices.Place, limit 
 }
 
 // offeredChunk and maxOfferedChunk are the first and the largest number of entries that offered
-// reads in one step.
+// reads in one step. Most items are offered on most markets, so the first step is small. Each step
+// lists all items again, so the next ones are larger.
 const (
-	offeredChunk    = 500
+	offeredChunk    = 125
 	maxOfferedChunk = 8000
 )
 
@@ -260,7 +276,7 @@ func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
 		return next(ctx, after, limit)
 	}
 	var out []prices.Entry
-	for chunk := max(offeredChunk, limit); ; chunk = min(2*chunk, maxOfferedChunk) {
+	for chunk := max(offeredChunk, limit); ; chunk = min(4*chunk, maxOfferedChunk) {
 		entries, err := next(ctx, after, chunk)
 		if err != nil || len(entries) == 0 {
 			return out, err

@@ -169,15 +169,23 @@ func (r *JobReader) addJobs(ctx context.Context, d *JobDebug, now time.Time) err
 	if err != nil {
 		return err
 	}
-	var failed []int64 // only jobs with failed items need the query
 	for i := range jobs {
-		if rows[i].Counts.Failed+rows[i].Counts.NoQuote > 0 {
-			failed = append(failed, rows[i].ID)
-		}
 		d.Jobs = append(d.Jobs, JobSummary{Job: jobs[i], DurationSeconds: duration(&rows[i], now)})
 	}
-	d.Failures, _, err = r.failures(ctx, failed)
+	d.Failures, err = r.lastFailures(ctx, rows)
 	return err
+}
+
+// lastFailures groups the failed items of several jobs by error.
+func (r *JobReader) lastFailures(ctx context.Context, jobs []refresh.Job) ([]FailureReason, error) {
+	var failed []int64 // only jobs with failed items need the query
+	for i := range jobs {
+		if jobs[i].Counts.Failed+jobs[i].Counts.NoQuote > 0 {
+			failed = append(failed, jobs[i].ID)
+		}
+	}
+	list, _, err := r.failures(ctx, failed)
+	return list, err
 }
 
 // causesShown is the maximum number of failure reasons.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay/internal/admission"
+	"assay/internal/catalog"
 	"assay/internal/event"
 	"assay/internal/fault"
 	"assay/internal/money"
@@ -263,14 +264,46 @@ func (r *JobReader) JobItems(ctx context.Context, id int64, f JobItemFilter, aft
 	if err := readCursor(after, "jobItems", &batch, &item); err != nil {
 		return none, err
 	}
-	if _, err := refresh.ReadJob(ctx, r.o.Store, id); err != nil {
+	job, err := refresh.ReadJob(ctx, r.o.Store, id)
+	if err != nil {
 		return none, err
 	}
-	rows, err := findJobItems(ctx, r.o.Store, id, f, words, int64(batch), item, limit+1)
+	search, err := r.nameSearch(ctx, words, job.Batches)
+	if err != nil {
+		return none, err
+	}
+	rows, err := findJobItems(ctx, r.o.Store, id, f, search, int64(batch), item, limit+1)
 	if err != nil {
 		return none, err
 	}
 	return page(rows, limit, jobItem, func(i *StoredJobItem) *string { return cursor("jobItems", i.Batch, i.ItemID) }), nil
+}
+
+// nameSearch is a search for the items of a job by their names.
+type nameSearch struct {
+	words   prices.Words   // empty: all names
+	batches map[int64]bool // batches whose range includes a name with all words
+}
+
+// nameSearch prepares a search in a job. Names of items with a price are in memory. A batch is a
+// range of name buckets.
+func (r *JobReader) nameSearch(ctx context.Context, words prices.Words, batches int) (nameSearch, error) {
+	search := nameSearch{words: words, batches: map[int64]bool{}}
+	if len(words) == 0 {
+		return search, nil
+	}
+	var found [catalog.Buckets]bool
+	// An item that gets its price between the two reads is in both results.
+	if err := unpricedBuckets(ctx, r.o.Store, words, &found); err != nil {
+		return search, err
+	}
+	err := r.prices.Find(ctx, words, &found)
+	for bucket := range found {
+		if found[bucket] {
+			search.batches[int64(bucket*batches/catalog.Buckets)] = true
+		}
+	}
+	return search, err
 }
 
 // WriteJobItems writes the items of a job that match a filter as CSV, with a header line. It

@@ -154,20 +154,19 @@ type StoredJobItem struct {
 // JobItems returns the items of a job in a state ("": all states), starting after the
 // given batch and item. It reads batch by batch, because all items of a batch are one row.
 func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
-	return findJobItems(ctx, s, job, JobItemFilter{State: state}, nil, afterBatch, afterItem, limit)
+	return findJobItems(ctx, s, job, JobItemFilter{State: state}, nameSearch{}, afterBatch, afterItem, limit)
 }
 
-// findJobItems returns the items of a job that match a filter. If words is not empty, the name
-// must contain all of them.
-func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words prices.Words, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
-	batches, err := jobBatches(ctx, s, job, f, words, afterBatch)
+// findJobItems returns the items of a job that match a filter and a search.
+func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, search nameSearch, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
+	batches, err := jobBatches(ctx, s, job, f, search, afterBatch)
 	var out []StoredJobItem
 	for k := 0; k < len(batches) && len(out) < limit && err == nil; k++ {
 		if batches[k] > afterBatch {
 			afterItem = -1
 		}
 		most := limit - len(out)
-		if len(words) > 0 {
+		if len(search.words) > 0 {
 			most = math.MaxInt32 // the words are compared below
 		}
 		var items []StoredJobItem
@@ -175,11 +174,11 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, wor
 			return r.Scan(&i.Batch, &i.ItemID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.State, &i.Reason, &i.Attempts,
 				&i.PriceBefore, &i.PriceAfter, &i.Error)
 		}, `SELECT r.batch, r.item_id, i.app_id, i.name, i.phase, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
-			FROM refresh_item r JOIN item i ON i.id = r.item_id
-			WHERE r.job_id = $1 AND r.batch = $2 AND r.item_id > $3 AND ($4 = '' OR r.state = $4) AND ($6 = '' OR r.error = $6)
-			ORDER BY r.item_id LIMIT $5`, job, batches[k], afterItem, f.State, most, f.Cause)
+			FROM (SELECT batch, item_id, state, reason, attempts, price_before, price_after, error FROM refresh_item
+				WHERE job_id = $1 AND batch = $2 AND item_id > $3 AND ($4 = '' OR state = $4) AND ($6 = '' OR error = $6) ORDER BY item_id LIMIT $5) r
+			JOIN item i ON i.id = r.item_id ORDER BY r.item_id`, job, batches[k], afterItem, f.State, most, f.Cause)
 		for i := range items {
-			if len(out) < limit && (len(words) == 0 || words.In(items[i].Key.Name)) {
+			if len(out) < limit && (len(search.words) == 0 || search.words.In(items[i].Key.Name)) {
 				out = append(out, items[i])
 			}
 		}
@@ -190,18 +189,10 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, wor
 // jobBatches returns the batches of a job in order, starting with the batch from. A state selects
 // batches that count items in it, because reading the items of a batch is expensive. A batch whose
 // items were all skipped by the plan has no row in refresh_batch. A cause
-// selects batches with items that failed for it. Words select batches whose range includes a name
-// with all words.
-func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words prices.Words, from int64) ([]int64, error) {
-	var named map[int64]bool
-	var err error
-	if len(words) > 0 {
-		if named, err = batchesOfNames(ctx, s, job, words); err != nil {
-			return nil, err
-		}
-	}
+// selects batches with items that failed for it. A search selects its batches.
+func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, search nameSearch, from int64) ([]int64, error) {
 	var out []int64
-	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
+	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var batch int64
 		var text []byte
 		var failures []refresh.Failure
@@ -216,7 +207,7 @@ func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words
 				return nil
 			}
 		}
-		if named == nil || named[batch] {
+		if len(search.words) == 0 || search.batches[batch] {
 			out = append(out, batch)
 		}
 		return nil
@@ -228,26 +219,17 @@ func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, words
 	return out, err
 }
 
-// batchesOfNames returns the batches of a job whose range includes a name with all words. A batch
-// is a range of name buckets.
-func batchesOfNames(ctx context.Context, s *db.DB, job int64, words prices.Words) (map[int64]bool, error) {
-	var batches int64
-	_, err := db.Found(s.Read.QueryRowContext(ctx, `SELECT batches FROM refresh_job WHERE id = $1`, job).Scan(&batches))
-	out := map[int64]bool{}
-	if err != nil {
-		return nil, err
-	}
-	return out, db.Each(ctx, s.Read, func(r *sql.Rows) error {
+// unpricedBuckets adds the name buckets of items without a price whose name contains all words.
+func unpricedBuckets(ctx context.Context, s *db.DB, words prices.Words, found *[catalog.Buckets]bool) error {
+	return db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var bucket int64
 		var name string
 		if err := r.Scan(&bucket, &name); err != nil {
 			return err
 		}
-		if words.In(name) {
-			out[bucket*batches/catalog.Buckets] = true
-		}
+		found[bucket] = found[bucket] || words.In(name)
 		return nil
-	}, `SELECT bucket, name FROM item`)
+	}, `SELECT bucket, name FROM item WHERE `+refresh.Unpriced)
 }
 
 const missingQueue = `

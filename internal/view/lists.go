@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"assay/internal/admission"
@@ -62,18 +63,15 @@ type Owners struct {
 
 // Owners returns how many users have an item, and the users with the most pieces.
 func (r *ItemReader) Owners(ctx context.Context, key catalog.Key, most int) (Owners, error) {
-	item, err := ReadItem(ctx, r.o.Store, key)
+	item, err := r.ids.of(ctx, key)
 	if err != nil {
 		return Owners{}, err
 	}
-	if item == nil {
-		return Owners{}, key.NotFound()
-	}
 	var out Owners
-	if out.Users, out.Rows, out.Pieces, err = countOwned(ctx, r.o.Store, item.ID); err != nil {
+	if out.Users, out.Rows, out.Pieces, err = countOwned(ctx, r.o.Store, item); err != nil {
 		return Owners{}, err
 	}
-	out.Most, err = readOwners(ctx, r.o.Store, item.ID, most)
+	out.Most, err = readOwners(ctx, r.o.Store, item, most)
 	return out, err
 }
 
@@ -89,25 +87,31 @@ const itemRunsRead = 50
 // ItemRuns returns the results of an item in the last runs that contained it, newest first. It
 // considers the last 50 runs.
 func (r *ItemReader) ItemRuns(ctx context.Context, key catalog.Key, most int) ([]ItemRun, error) {
-	item, err := ReadItem(ctx, r.o.Store, key)
+	item, err := r.ids.of(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if item == nil {
-		return nil, key.NotFound()
-	}
 	jobs, err := Jobs(ctx, r.o.Store, "", math.MaxInt64, itemRunsRead)
+	if err != nil {
+		return nil, err
+	}
 	var out []ItemRun
-	for i := 0; i < len(jobs) && len(out) < most && err == nil; i++ {
-		j := &jobs[i]
-		var found *StoredJobItem
-		found, err = itemInJob(ctx, r.o.Store, j.ID, int64(catalog.Bucket(key.Name)*j.Batches/catalog.Buckets), item.ID)
-		if found != nil {
-			found.Key = key
-			out = append(out, ItemRun{runBar(j), jobItem(found)})
+	for part := range slices.Chunk(jobs, max(1, most)) { // most runs contain the item
+		found, err := itemInJobs(ctx, r.o.Store, item, part)
+		if err != nil {
+			return nil, err
+		}
+		for i := range part {
+			if f, ok := found[part[i].ID]; ok && len(out) < most {
+				f.Key = key
+				out = append(out, ItemRun{runBar(&part[i]), jobItem(&f)})
+			}
+		}
+		if len(out) == most {
+			break
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 // Held lists the prices that the guard holds until they are accepted or confirmed.

@@ -9,6 +9,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/money"
+	"assay/internal/refresh"
 )
 
 // storedUser is a row of platform_user.
@@ -42,23 +43,19 @@ func listUsers(ctx context.Context, s *db.DB, search, after string, limit int) (
 		ORDER BY user_id LIMIT $3`, after, pattern, limit)
 }
 
-// inventoryTotals totals the rows of users. It adds in Go because a sum can exceed 64 bits.
+// inventoryTotals totals the rows of users.
 func inventoryTotals(ctx context.Context, s *db.DB, users []int64) (map[int64]InventoryTotal, error) {
 	out := make(map[int64]InventoryTotal, len(users))
 	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
-		var user, value, amount, rows int64
-		if err := r.Scan(&user, &value, &amount, &rows); err != nil {
+		var user int64
+		var sums inventorySums
+		if err := r.Scan(append(sums.columns(), &user)...); err != nil {
 			return err
 		}
-		t := out[user]
-		if t.Rows += rows; value == 0 {
-			t.Unpriced += rows
-		}
-		t.Value = t.Value.Add(money.Micro(value), amount)
-		out[user] = t
+		out[user] = out[user].add(&sums)
 		return nil
-	}, `SELECT user_key, coalesce(value, 0), CAST(sum(amount) AS BIGINT), count(*) FROM inventory
-		WHERE user_key `+s.Dialect.OneOf(1)+` GROUP BY user_key, coalesce(value, 0)`, s.Dialect.EncodeIDs(users))
+	}, `SELECT `+inventorySumColumns+`, v.user_key FROM inventory v
+		WHERE v.user_key `+s.Dialect.OneOf(1)+` GROUP BY v.user_key, v.amount`, s.Dialect.EncodeIDs(users))
 	return out, err
 }
 
@@ -99,11 +96,25 @@ func countOwned(ctx context.Context, s *db.DB, item int64) (users, rows, pieces 
 	return users, rows, pieces, err
 }
 
-// itemInJob returns an item of a job, or nil if the job does not contain it.
-func itemInJob(ctx context.Context, s *db.DB, job, batch, item int64) (*StoredJobItem, error) {
-	return db.First(db.Collect(ctx, s.Read, func(r *sql.Rows, i *StoredJobItem) error {
-		return r.Scan(&i.State, &i.Reason, &i.PriceBefore, &i.PriceAfter, &i.Error)
-	}, `SELECT state, reason, price_before, price_after, error FROM refresh_item WHERE job_id = $1 AND batch = $2 AND item_id = $3`, job, batch, item))
+const jobBatchColumns = "job_id bigint, batch bigint"
+
+// itemInJobs returns an item of several jobs, by job. The result has no entry for a job that does
+// not contain the item.
+func itemInJobs(ctx context.Context, s *db.DB, item int64, jobs []refresh.Job) (map[int64]StoredJobItem, error) {
+	batches := db.NewTable(jobBatchColumns, len(jobs))
+	for i := range jobs {
+		batches.Int(jobs[i].ID, (item>>32)*int64(jobs[i].Batches)/catalog.Buckets)
+	}
+	out := make(map[int64]StoredJobItem, len(jobs))
+	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
+		var job int64
+		var i StoredJobItem
+		err := r.Scan(&job, &i.State, &i.Reason, &i.PriceBefore, &i.PriceAfter, &i.Error)
+		out[job] = i
+		return err
+	}, `SELECT r.job_id, r.state, r.reason, r.price_before, r.price_after, r.error FROM `+s.Dialect.Rows(2, jobBatchColumns)+` b`+
+		s.Dialect.Lookup(`refresh_item r ON r.job_id = b.job_id AND r.batch = b.batch AND r.item_id = $1`), append([]any{item}, batches.Params(s.Dialect)...)...)
+	return out, err
 }
 
 // HeldPrice is a price that the guard holds.

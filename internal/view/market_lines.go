@@ -53,7 +53,7 @@ func (r *HistoryReader) MarketLines(ctx context.Context, key catalog.Key, from, 
 	if err != nil {
 		return nil, err
 	}
-	points, err := steppedPoints(ctx, r.o.Store, item.ID, from, to, step)
+	points, err := steppedPoints(ctx, r.o.Store, item, from, to, step)
 	if err != nil {
 		return nil, err
 	}

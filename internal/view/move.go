@@ -21,6 +21,43 @@ type dayPrices struct {
 	mu    sync.Mutex
 	since time.Time
 	byApp map[int32]map[int64]money.Micro // prices at since, only for items that changed later; the inner maps are immutable
+
+	using   sync.Mutex
+	used    map[int32]time.Time // last list by app
+	renewed int64               // prices.Table.Version at the last renewal
+}
+
+// use records a list of the items of a game.
+func (d *dayPrices) use(app int32, now time.Time) {
+	d.using.Lock()
+	defer d.using.Unlock()
+	if d.used == nil {
+		d.used = map[int32]time.Time{}
+	}
+	d.used[app] = now
+}
+
+// appsToRenew returns the games whose lists are in use, if a price changed since the last call.
+func (d *dayPrices) appsToRenew(now time.Time, version int64) []int32 {
+	d.using.Lock()
+	defer d.using.Unlock()
+	if d.renewed == version {
+		return nil
+	}
+	d.renewed = version
+	maps.DeleteFunc(d.used, func(_ int32, at time.Time) bool { return now.Sub(at) >= inUse })
+	return slices.Collect(maps.Keys(d.used))
+}
+
+// renewMoves reads the prices of a day ago of items that changed, so that most lists find them.
+func (r *ItemReader) renewMoves(ctx context.Context) error {
+	now := r.o.Now().Truncate(time.Microsecond)
+	for _, app := range r.days.appsToRenew(now, r.prices.Version()) {
+		if _, err := r.dayMoves(ctx, app, now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dayMoves returns the prices that the items of a game had a day ago. It reads prices only for

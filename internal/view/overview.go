@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ type Overview struct {
 	Hours     map[string][]HalfHour // last 48 half hours, by provider; a provider without requests is missing
 	Runs      []RunBar              // last 30 runs of all kinds, newest first
 	Events    []EventLine           // newest first
+	Failures  []FailureReason       // of the last runs
 	Next      *time.Time            // next scheduled run; nil: none
 }
 
@@ -58,15 +60,16 @@ const (
 	// items.
 	stateKept = 15 * time.Second
 	// KeepState renews a state of this age, so that requests need no scan. It checks every
-	// stateCheck, and stops stateUsed after the last use.
-	stateRenew, stateCheck, stateUsed = 8 * time.Second, time.Second, time.Minute
+	// stateCheck.
+	stateRenew, stateCheck = 8 * time.Second, time.Second
 )
 
 // OverviewReader reads the content of the overview page.
 type OverviewReader struct {
-	o     *Options
-	all   *Readers
-	state priceState
+	o        *Options
+	all      *Readers
+	state    priceState
+	headline headline
 }
 
 // priceState caches the state of all prices.
@@ -116,18 +119,12 @@ func (r *OverviewReader) readState(ctx context.Context, kept time.Duration) (ref
 	return s, err
 }
 
-// KeepState renews the result of PriceState until ctx ends, while it is in use.
+// KeepState renews the results of PriceState and Headline, and the freshness of a Status, until ctx
+// ends, while they are in use.
 func (r *OverviewReader) KeepState(ctx context.Context) {
-	tick := time.NewTicker(stateCheck)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = r.renewState(ctx) // the next request returns the error of the database
-		}
-	}
+	keep(ctx, stateCheck, func(ctx context.Context) error {
+		return errors.Join(r.all.Jobs.renewFreshness(ctx), r.renewState(ctx), r.renewHeadline(ctx))
+	})
 }
 
 // renewState renews the state if it is in use and soon too old.
@@ -135,7 +132,7 @@ func (r *OverviewReader) renewState(ctx context.Context) error {
 	r.state.mu.Lock()
 	idle := r.o.Now().Sub(r.state.used)
 	r.state.mu.Unlock()
-	if idle >= stateUsed {
+	if idle >= inUse {
 		return nil
 	}
 	_, err := r.readState(ctx, stateRenew)
@@ -149,6 +146,7 @@ func (r *OverviewReader) Overview(ctx context.Context) (out Overview, err error)
 		return out, err
 	}
 	defer leave()
+	actions := r.headline.begin()
 	if out.Providers, err = r.all.Providers.ReadProviders(ctx); err != nil {
 		return out, err
 	}
@@ -176,6 +174,9 @@ func (r *OverviewReader) Overview(ctx context.Context) (out Overview, err error)
 	for _, e := range events {
 		out.Events = append(out.Events, EventLineOf(e))
 	}
+	if out.Failures, err = r.all.Jobs.lastFailures(ctx, jobs[:min(debugJobs, len(jobs))]); err != nil {
+		return out, err
+	}
 	if at, scheduled := r.o.Scheduled()["refresh"]; scheduled {
 		out.Next = &at
 	}
@@ -184,6 +185,7 @@ func (r *OverviewReader) Overview(ctx context.Context) (out Overview, err error)
 		return out, err
 	}
 	out.Verdicts = VerdictsOf(&situation)
+	r.headline.set(r.o.Now(), out.Verdicts[0], actions) // pages agree with the overview
 	return out, nil
 }
 

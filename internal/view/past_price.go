@@ -41,7 +41,14 @@ func (r *HistoryReader) PriceAt(ctx context.Context, key catalog.Key, at time.Ti
 	if err := checkPast("time", at, r.o.Now()); err != nil {
 		return PastPrice{}, err
 	}
-	item, markets, err := r.historyOf(ctx, key)
+	item, err := ReadItem(ctx, r.o.Store, key)
+	if err == nil && item == nil {
+		err = key.NotFound()
+	}
+	if err != nil {
+		return PastPrice{}, err
+	}
+	markets, err := Markets(ctx, r.o.Store)
 	if err != nil {
 		return PastPrice{}, err
 	}

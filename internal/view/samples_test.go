@@ -276,3 +276,48 @@ func TestPriceState_IsRenewedBeforeItIsTooOld(t *testing.T) {
 		t.Errorf("state after 26 s: got %d items, want 3", got)
 	}
 }
+
+// TestHeadline_IsRenewedBeforeItIsTooOld renews the headline while it is in use. Requests then need
+// not read it, except after an action.
+func TestHeadline_IsRenewedBeforeItIsTooOld(t *testing.T) {
+	w := newWorld(t, true)
+	r := view.New(view.Options{
+		Store: w.store, ScopeAll: true, Currency: "USD", Now: func() time.Time { return w.now },
+		Scheduled: func() map[string]time.Time { return nil }, PricesOnly: true,
+		Providers: []provider.Provider{described{provider.Description{Name: "sim"}}},
+	}).Overview
+	pause := func(paused bool) {
+		w.tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO provider_state (provider, paused) VALUES ('sim', $1) ON CONFLICT (provider) DO UPDATE SET paused = excluded.paused`, paused)
+			return err
+		})
+	}
+	w.price(map[string]money.Micro{})
+	is := func(what, got, want string) {
+		t.Helper()
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q, want %q", what, got, want)
+		}
+	}
+	const paused = "sim is paused"
+	w.must(r.RenewHeadline(t.Context())) // not in use
+	is("headline before the first request", r.LastHeadline().Text, "The state is not known yet.")
+	running := r.Headline(t.Context()).Text
+	if strings.HasPrefix(running, paused) {
+		t.Errorf("first headline: got %q, want a provider that is not paused", running)
+	}
+	pause(true)
+	w.must(r.RenewHeadline(t.Context())) // recent enough
+	is("headline of this second", r.Headline(t.Context()).Text, running)
+	w.now = w.now.Add(10 * time.Second)
+	is("headline after 10 s", r.Headline(t.Context()).Text, running)
+	w.must(r.RenewHeadline(t.Context()))
+	is("renewed headline after 10 s", r.LastHeadline().Text, paused)
+	pause(false)
+	is("headline before the action is reported", r.Headline(t.Context()).Text, paused)
+	r.ExpireHeadline()
+	is("headline after the action", r.Headline(t.Context()).Text, running)
+	pause(true)
+	w.now = w.now.Add(16 * time.Second)
+	is("headline after 16 s", r.Headline(t.Context()).Text, paused)
+}

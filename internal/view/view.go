@@ -70,6 +70,7 @@ type (
 	// JobReader reads refreshes.
 	JobReader struct {
 		o        *Options
+		prices   *prices.Table
 		fresh    freshness
 		status   *admission.Coalescer[counted]
 		progress progress
@@ -79,12 +80,14 @@ type (
 	ItemReader struct {
 		o        *Options
 		prices   *prices.Table
+		ids      *itemIDs
 		days     dayPrices
 		explains *explanations
 	}
 	// HistoryReader reads the past prices of items.
 	HistoryReader struct {
 		o        *Options
+		ids      *itemIDs
 		explains *explanations
 	}
 	// FeedReader reads events and price changes by number, and exports of all prices that name the
@@ -121,13 +124,14 @@ func New(options Options) *Readers {
 	if o.Feed == nil {
 		o.Feed = event.NewFeed(o.Store, o.Logger)
 	}
-	explains := &explanations{o: o}
+	explains, cached := &explanations{o: o}, prices.New(o.Store)
+	ids := &itemIDs{o.Store, cached}
 	all := &Readers{
-		Jobs: &JobReader{o: o, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{
+		Jobs: &JobReader{o: o, prices: cached, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{
 			false: admission.NewCoalescer[DryRun](true), true: admission.NewCoalescer[DryRun](true),
 		}},
-		Items:     &ItemReader{o: o, prices: prices.New(o.Store), explains: explains},
-		History:   &HistoryReader{o: o, explains: explains},
+		Items:     &ItemReader{o: o, prices: cached, ids: ids, explains: explains},
+		History:   &HistoryReader{o: o, ids: ids, explains: explains},
 		Feeds:     &FeedReader{o: o, recent: recent{limit: recentBytes}},
 		Providers: &ProviderReader{o},
 		Users:     &UserReader{o},

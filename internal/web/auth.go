@@ -42,7 +42,7 @@ func (s *auth) read(least Role, h sessionHandler) http.HandlerFunc {
 			return
 		case !fromScript(r):
 			sess.flash = s.takeFlash(w, r, sess)
-			s.verdict(r.Context(), healthMaxAgePage) // updates the status dot in the page header
+			s.Overview.Headline(r.Context()) // updates the status dot in the page header
 		}
 		s.allow(w, r, sess, least, h)
 	}
@@ -85,7 +85,7 @@ func (s *auth) allow(w http.ResponseWriter, r *http.Request, sess session, least
 		s.fail(w, r, &sess, err)
 	}
 	if r.Method == http.MethodPost {
-		s.health.expire() // the action may have changed the state
+		s.Overview.ExpireHeadline()
 	}
 }
 

@@ -56,13 +56,8 @@ func (s *runPages) fillOverview(ctx context.Context, page *overviewPage, sess se
 	if err != nil {
 		return err
 	}
-	work, err := s.Jobs.JobDebug(ctx)
-	if err != nil {
-		return err
-	}
 	page.Verdict, page.Problems = read.Verdicts[0], read.Verdicts[1:]
 	page.Health = page.Verdict // the dot agrees with the page
-	s.health.set(s.Now(), page.Verdict)
 	for _, t := range read.Tiles {
 		page.Figures = append(page.Figures, figureOf(t))
 	}
@@ -71,7 +66,7 @@ func (s *runPages) fillOverview(ctx context.Context, page *overviewPage, sess se
 		page.Providers = append(page.Providers, providerLine{card, healthBars(card.Title, read.Hours[card.Provider])})
 	}
 	page.Unconfigured = read.Providers.Unconfigured
-	page.Failures = work.Failures[:min(len(work.Failures), recentCauses)]
+	page.Failures = read.Failures[:min(len(read.Failures), recentCauses)]
 	page.Events = read.Events[:min(len(read.Events), recentEvents)]
 	return nil
 }

@@ -21,7 +21,6 @@ import (
 type pages struct {
 	Deps
 	assets    *assets
-	health    *healthCache
 	streams   *streams
 	sections  []section                            // sections that have a page
 	templates map[string]func() *template.Template // by page; parsed at the first call
@@ -63,7 +62,7 @@ func (s *pages) frame(title, section string, sess *session) frame {
 	if sess != nil {
 		f.User = userOf(*sess)
 		f.Nav = s.nav(sess.role, section)
-		f.Flash, f.Health = sess.flash, s.health.get()
+		f.Flash, f.Health = sess.flash, s.Overview.LastHeadline()
 	}
 	return f
 }
@@ -101,6 +100,12 @@ func (s *pages) parse() {
 // show responds with a page.
 func (s *pages) show(w http.ResponseWriter, r *http.Request, page string, data any) error {
 	s.execute(w, r, http.StatusOK, page, "base.html", data)
+	return nil
+}
+
+// showHealth responds with the status dot only. The script of an open page requests it.
+func (s *pages) showHealth(w http.ResponseWriter, r *http.Request, _ session) error {
+	s.execute(w, r, http.StatusOK, "refusal", "health", s.Overview.Headline(r.Context()))
 	return nil
 }
 

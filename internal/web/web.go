@@ -65,7 +65,7 @@ type site struct {
 // New returns the handler of the page for the path "/". It starts no goroutines.
 func New(deps Deps) http.Handler {
 	p := &pages{
-		Deps: deps, health: &healthCache{}, streams: &streams{}, assets: loadAssets(),
+		Deps: deps, streams: &streams{}, assets: loadAssets(),
 		verifyLedger: deps.Ledger.VerifyAll, verifyTime: verifyTime,
 	}
 	p.parse()

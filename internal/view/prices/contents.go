@@ -39,17 +39,25 @@ type item struct {
 
 // find returns the price of an item.
 func (c *contents) find(key catalog.Key) (Price, bool) {
+	if i := c.item(key); i != nil {
+		return i.price(), true
+	}
+	return Price{}, false
+}
+
+// item returns an item, or nil if it is not cached.
+func (c *contents) item(key catalog.Key) *item {
 	phase, ok := phaseNumber(key.Phase)
 	if !ok {
-		return Price{}, false
+		return nil
 	}
 	at, ok := slices.BinarySearchFunc(c.items, key, func(i item, key catalog.Key) int {
 		return cmp.Or(strings.Compare(i.name(c.names), key.Name), cmp.Compare(i.app, key.AppID), cmp.Compare(i.phase, phase))
 	})
 	if !ok {
-		return Price{}, false
+		return nil
 	}
-	return c.items[at].price(), true
+	return &c.items[at]
 }
 
 func (i *item) price() Price {

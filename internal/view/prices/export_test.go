@@ -14,7 +14,11 @@ func (t *Table) SetMost(n int) { t.most = n }
 func (t *Table) Most() int { return t.most }
 
 // Held returns the number of cached items.
-func (t *Table) Held() int64 { return t.cachedItems.Load() }
+func (t *Table) Held() int {
+	t.storing.Lock()
+	defer t.storing.Unlock()
+	return t.cachedItems
+}
 
 // SetSum replaces the query for the sum of all versions.
 func (t *Table) SetSum(sum func(context.Context, *db.DB) (int64, error)) { t.versions.sum = sum }

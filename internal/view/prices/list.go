@@ -127,6 +127,14 @@ func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limi
 	return first.entries(), err
 }
 
+// Find adds the name buckets of items with a price whose name contains all words.
+func (t *Table) Find(ctx context.Context, words Words, found *[catalog.Buckets]bool) error {
+	var lower [catalog.MaxName]byte
+	return t.each(ctx, func(bucket int, names string, i *item) {
+		found[bucket] = found[bucket] || words.in(i.name(names), &lower)
+	})
+}
+
 // Counts holds the numbers of items with a price.
 type Counts struct {
 	ByStatus [pricing.NoPrice + 1]int64
@@ -154,17 +162,15 @@ func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *i
 	if err != nil {
 		return fmt.Errorf("read price versions: %w", err)
 	}
+	if err := t.update(ctx, versions, func(*contents) bool { return true }); err != nil {
+		return fmt.Errorf("read prices of changed buckets: %w", err)
+	}
 	for n := range t.buckets {
 		c := t.buckets[n].now.Load()
-		if c == nil || c.version < versions[n] {
-			if c, err = t.read(ctx, n, versions[n]); err != nil {
-				return fmt.Errorf("read prices of a bucket: %w", err)
-			}
-		}
 		names, items := c.names, c.items
 		if c.partial {
 			var b contentsBuilder
-			if err := BucketPrices(ctx, t.store, n, math.MaxInt32, b.add); err != nil {
+			if err := BucketPrices(ctx, t.store, []int{n}, math.MaxInt32, b.add); err != nil {
 				return fmt.Errorf("read prices of a bucket: %w", err)
 			}
 			names, items = b.build()

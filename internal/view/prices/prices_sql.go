@@ -62,9 +62,18 @@ func Prices(ctx context.Context, s *db.DB, app int32, keys []catalog.Key) (map[c
 	return out, nil
 }
 
-// BucketPrices calls fn for up to limit items with a price in a name bucket. The high bits of
+// firstIDs returns the lowest possible item ID of each bucket.
+func firstIDs(buckets []int) []int64 {
+	ids := make([]int64, len(buckets))
+	for i, n := range buckets {
+		ids[i] = int64(n) << 32
+	}
+	return ids
+}
+
+// BucketPrices calls fn for up to limit items with a price in name buckets. The high bits of
 // an item's ID are its bucket.
-func BucketPrices(ctx context.Context, s *db.DB, bucket, limit int, fn func(id int64, key catalog.Key, p Price)) error {
+func BucketPrices(ctx context.Context, s *db.DB, buckets []int, limit int, fn func(id int64, key catalog.Key, p Price)) error {
 	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var key catalog.Key
 		var p Price
@@ -74,8 +83,10 @@ func BucketPrices(ctx context.Context, s *db.DB, bucket, limit int, fn func(id i
 		p.UpdatedAt, p.CheckedAt = db.Moment(updated), db.Moment(checked)
 		fn(id, key, p)
 		return err
-	}, `SELECT id, app_id, name, phase, price, status, price_updated_at, price_checked_at, candidate > 0,
-			interval_low, interval_high, average, used_markets
-		FROM item WHERE id >= $1 AND id < $2 AND price > 0 ORDER BY id LIMIT $3`, int64(bucket)<<32, int64(bucket+1)<<32, limit)
+	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.status, i.price_updated_at, i.price_checked_at, i.candidate > 0,
+			i.interval_low, i.interval_high, i.average, i.used_markets
+		FROM `+s.Dialect.Rows(1, "first bigint")+` b`+
+		s.Dialect.Lookup(`item i ON i.id >= b.first AND i.id < b.first + 4294967296 AND i.price > 0`)+`
+		LIMIT $2`, s.Dialect.EncodeIDs(firstIDs(buckets)), limit)
 	return err
 }

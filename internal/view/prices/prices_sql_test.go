@@ -75,7 +75,7 @@ func TestBucketPrices_ReturnsItemsOfTheBucket(t *testing.T) {
 		makeItems(f, "idle")
 		found := map[catalog.Key]Price{}
 		for bucket := range catalog.Buckets {
-			f.Must(BucketPrices(f.Context(), f.DB, bucket, 1000, func(_ int64, k catalog.Key, p Price) {
+			f.Must(BucketPrices(f.Context(), f.DB, []int{bucket}, 1000, func(_ int64, k catalog.Key, p Price) {
 				f.Is("bucket of "+k.Name, catalog.Bucket(k.Name), bucket)
 				found[k] = p
 			}))
@@ -84,11 +84,24 @@ func TestBucketPrices_ReturnsItemsOfTheBucket(t *testing.T) {
 		for _, n := range names {
 			f.Is("price of "+n, found[key(n)], Price{Amount: 10, UpdatedAt: f.Now, CheckedAt: f.Now, Figures: Figures{Average: 10, UsedMarkets: 1}})
 		}
+		several := 0
+		f.Must(BucketPrices(f.Context(), f.DB, []int{catalog.Bucket(names[0]), catalog.Bucket(names[1])}, 1000, func(_ int64, k catalog.Key, _ Price) {
+			if b := catalog.Bucket(k.Name); b == catalog.Bucket(names[0]) || b == catalog.Bucket(names[1]) {
+				several++
+			}
+		}))
+		want := 0
+		for _, n := range names {
+			if b := catalog.Bucket(n); b == catalog.Bucket(names[0]) || b == catalog.Bucket(names[1]) {
+				want++
+			}
+		}
+		f.Is("items of two buckets", several, want)
 		read := 0
 		makeItems(f, "same bucket")
 		bucket := catalog.Bucket(names[0])
 		for range 2 {
-			f.Must(BucketPrices(f.Context(), f.DB, bucket, 1, func(int64, catalog.Key, Price) { read++ }))
+			f.Must(BucketPrices(f.Context(), f.DB, []int{bucket}, 1, func(int64, catalog.Key, Price) { read++ }))
 		}
 		f.Is("read with a limit of one, twice", read, 2)
 	})

@@ -22,12 +22,15 @@ const maxItems = 500_000
 // Table caches the prices of items. It is empty at first, and loads a bucket when one of its
 // names is requested. Its methods may be called concurrently.
 type Table struct {
-	store       *db.DB
-	most        int
-	versions    versionCheck
-	buckets     [catalog.Buckets]bucket
-	cachedItems atomic.Int64 // number of items in all buckets
-	listed      atomic.Int64 // time of the last list in Unix nanoseconds; 0: none
+	store    *db.DB
+	most     int
+	versions versionCheck
+	buckets  [catalog.Buckets]bucket
+	renewing sync.Mutex   // held while many buckets are read, so that lists share the reads
+	listed   atomic.Int64 // time of the last list in Unix nanoseconds; 0: none
+
+	storing     sync.Mutex
+	cachedItems int // number of items in all buckets
 }
 
 // bucket is the cached part of one name bucket.
@@ -71,25 +74,32 @@ func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p
 	return t.lookUp(ctx, keys, others, fn)
 }
 
+// ID returns the ID of an item without a query. It returns false if the item is not cached. IDs
+// never change.
+func (t *Table) ID(key catalog.Key) (id int64, known bool) {
+	n := catalog.Bucket(key.Name)
+	if c := t.buckets[n].now.Load(); c != nil {
+		if i := c.item(key); i != nil {
+			return idOf(n, i), true
+		}
+	}
+	return 0, false
+}
+
 // read returns the contents of a bucket with the given version or a newer one. It loads them if
 // necessary.
 func (t *Table) read(ctx context.Context, n int, version int64) (*contents, error) {
 	b := &t.buckets[n]
 	b.reading.Lock()
 	defer b.reading.Unlock()
-	before := b.now.Load()
-	if before != nil && before.version >= version {
-		return before, nil // another caller loaded it
+	if now := b.now.Load(); now != nil && now.version >= version {
+		return now, nil // another caller loaded it
 	}
-	if before == nil {
-		before = &contents{}
-	}
-	room := t.most - int(t.cachedItems.Load()) + len(before.items)
 	next := &contents{version: version, partial: true}
-	if room > 0 {
+	if room := t.room(n); room > 0 {
 		var b contentsBuilder
 		// Read one item more than fits, to detect a bucket that is too large.
-		if err := BucketPrices(ctx, t.store, n, room+1, b.add); err != nil {
+		if err := BucketPrices(ctx, t.store, []int{n}, room+1, b.add); err != nil {
 			return nil, err
 		}
 		if len(b.items) <= room {
@@ -97,9 +107,44 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 			next.partial = false
 		}
 	}
-	t.cachedItems.Add(int64(len(next.items) - len(before.items)))
+	return t.keep(n, next), nil
+}
+
+// room returns the number of items that fit into the given buckets.
+func (t *Table) room(buckets ...int) int {
+	t.storing.Lock()
+	defer t.storing.Unlock()
+	room := t.most - t.cachedItems
+	for _, n := range buckets {
+		room += t.buckets[n].size()
+	}
+	return room
+}
+
+// keep stores the contents of a bucket, unless contents of the same or a newer version are stored. It returns the stored
+// contents, which are partial if the items do not fit.
+func (t *Table) keep(n int, next *contents) *contents {
+	t.storing.Lock()
+	defer t.storing.Unlock()
+	b := &t.buckets[n]
+	if now := b.now.Load(); now != nil && now.version >= next.version {
+		return now
+	}
+	rest := t.cachedItems - b.size()
+	if rest+len(next.items) > t.most {
+		next = &contents{version: next.version, partial: true}
+	}
+	t.cachedItems = rest + len(next.items)
 	b.now.Store(next)
-	return next, nil
+	return next
+}
+
+// size returns the number of cached items.
+func (b *bucket) size() int {
+	if c := b.now.Load(); c != nil {
+		return len(c.items)
+	}
+	return 0
 }
 
 // lookUp reads prices that are not cached from the database.

@@ -353,7 +353,7 @@ func TestLookup_ReloadsOnlyChangedBuckets(t *testing.T) {
 		s.tx(func(tx *db.Tx) error { _, err := tx.Exec(`ALTER TABLE ` + from + ` RENAME TO ` + to); return err })
 	}
 	rename("item", "gone") // makes each load of a bucket fail
-	want := prices.BucketPrices(t.Context(), s.DB, catalog.Bucket(s.keys[0].Name), 1, func(int64, catalog.Key, prices.Price) {})
+	want := prices.BucketPrices(t.Context(), s.DB, []int{catalog.Bucket(s.keys[0].Name)}, 1, func(int64, catalog.Key, prices.Price) {})
 	if want == nil {
 		t.Fatal("loading a bucket succeeded, want an error")
 	}
