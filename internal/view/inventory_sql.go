@@ -70,17 +70,22 @@ type InventoryTotal struct {
 	Rows, Unpriced int64
 }
 
-// inventorySums are sums over rows with the same amount. The value of an inventory can exceed 64
-// bits, so it is not computed in SQL. Few amounts are different, but many values are.
-type inventorySums struct{ amount, value, rows, unpriced int64 }
+// inventorySums are sums over rows with the same amount: few amounts are different, but many values
+// are. The sum of some values can exceed 64 bits, so their halves of 32 bits are added separately.
+type inventorySums struct{ amount, high, low, rows, unpriced int64 }
 
-const inventorySumColumns = `coalesce(v.amount, 0), CAST(coalesce(sum(v.value), 0) AS BIGINT), count(v.id), count(v.id) FILTER (WHERE coalesce(v.value, 0) = 0)`
+const inventorySumColumns = `coalesce(v.amount, 0), CAST(coalesce(sum(v.value >> 32), 0) AS BIGINT),
+	CAST(coalesce(sum(v.value & 4294967295), 0) AS BIGINT), count(v.id), count(v.id) FILTER (WHERE coalesce(v.value, 0) = 0)`
 
 // columns returns the destinations of inventorySumColumns.
-func (s *inventorySums) columns() []any { return []any{&s.amount, &s.value, &s.rows, &s.unpriced} }
+func (s *inventorySums) columns() []any {
+	return []any{&s.amount, &s.high, &s.low, &s.rows, &s.unpriced}
+}
 
+// add adds sums. An amount has at most 31 bits.
 func (t InventoryTotal) add(s *inventorySums) InventoryTotal {
-	return InventoryTotal{Value: t.Value.Add(money.Micro(s.value), s.amount), Rows: t.Rows + s.rows, Unpriced: t.Unpriced + s.unpriced}
+	value := t.Value.Add(money.Micro(s.high), s.amount<<32).Add(money.Micro(s.low), s.amount)
+	return InventoryTotal{Value: value, Rows: t.Rows + s.rows, Unpriced: t.Unpriced + s.unpriced}
 }
 
 // ReadInventoryTotal totals a user's rows in one game (0: all games).

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -93,6 +94,19 @@ func TestReadInventory_ListsAndTotalsRows(t *testing.T) {
 	got, err := view.ReadInventoryTotal(w.Context(), w.store, u, app)
 	w.must(err)
 	w.is("total above the largest amount", got.Value.String(), "46116860184273.87905")
+	const value, amount = int64(1)<<62 - 1, math.MaxInt32
+	w.tx(func(tx *db.Tx) error {
+		for i := range 3 {
+			if _, err := tx.Exec(`INSERT INTO inventory (user_key, app_id, item_id, amount, context_id, asset_id, class_id, instance_id, inspect, tradable, marketable, value)
+				VALUES ($1, $2, 0, $3, '2', $4, '', '', '', TRUE, TRUE, $5)`, u, catalog.TF2, amount, fmt.Sprint(i), value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	got, err = view.ReadInventoryTotal(w.Context(), w.store, u, catalog.TF2)
+	w.must(err)
+	w.is("total of values whose sum exceeds 64 bits", got, view.InventoryTotal{Value: money.Sum{}.Add(money.Micro(value), 3*amount), Rows: 3})
 }
 
 // TestReadInventory_PageReadsOnlyItsItems compares the time of a page of one row with the time
