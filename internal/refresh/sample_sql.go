@@ -21,14 +21,14 @@ type PriceState struct {
 
 // priceState counts the items in scope by the age of their price, and selects the quote at the
 // 95th percentile of age. It orders quotes by age, the oldest first. A twentieth of them is
-// older than the 95th percentile.
+// older than the 95th percentile. With a limit, only that twentieth is sorted, in memory.
 const priceState = `
-SELECT count(*) FILTER (WHERE price > 0 AND price_checked_at >= $2), count(*) FILTER (WHERE price > 0 AND price_checked_at < $2),
-	count(*) FILTER (WHERE price <= 0), coalesce(min(quotes_at) FILTER (WHERE quoted AND place = quotes / 20 + 1), 0)
-FROM (
-	SELECT price, price_checked_at, quotes_at, quoted,
-		row_number() OVER (PARTITION BY quoted ORDER BY quotes_at) AS place, count(*) OVER (PARTITION BY quoted) AS quotes
-	FROM (SELECT i.price, i.price_checked_at, i.quotes_at, i.price > 0 AND i.quotes_at > 0 AS quoted FROM item i WHERE $1 OR ` + InScope + `) s) p`
+WITH s AS MATERIALIZED (
+	SELECT i.price > 0 AS priced, i.price_checked_at >= $2 AS fresh, CASE WHEN i.price > 0 THEN i.quotes_at ELSE 0 END AS quotes_at
+	FROM item i WHERE $1 OR ` + InScope + `)
+SELECT count(*) FILTER (WHERE priced AND fresh), count(*) FILTER (WHERE priced AND NOT fresh), count(*) FILTER (WHERE NOT priced),
+	coalesce((SELECT quotes_at FROM s WHERE quotes_at > 0 ORDER BY quotes_at LIMIT 1 OFFSET (SELECT count(*) / 20 FROM s WHERE quotes_at > 0)), 0)
+FROM s`
 
 // ReadPriceState reads the state of all prices in scope.
 func ReadPriceState(ctx context.Context, s *db.DB, scopeAll bool, now time.Time) (PriceState, error) {
