@@ -65,6 +65,17 @@ func (c *columns) empty(col []Log) []Log {
 	return col
 }
 
+// quoted returns the number of names with a price.
+func quoted(col []Log) int {
+	n := 0
+	for _, l := range col {
+		if l != none {
+			n++
+		}
+	}
+	return n
+}
+
 // at returns the value of a column for name i.
 func at(col []Log, i int) Log {
 	if i < len(col) {

@@ -70,7 +70,7 @@ func (c *crossCheck) compare(entries []*entry, cols [][]Log, which func(*entry) 
 	for k, e := range entries {
 		levels[k] = c.prev.Market(e.ID).Level
 		if residuals[k] = residuals[k][:0]; which(e) {
-			residuals[k] = slices.Grow(residuals[k], c.names)
+			residuals[k] = slices.Grow(residuals[k], quoted(cols[k]))
 		}
 	}
 	value := func(k, i int) Log {

@@ -74,7 +74,7 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 	defer e.recycle(s)
 	err = s.load(ctx, b)
 	if len(s.items) > 2*batchItems {
-		defer e.garbage.limit(largeWorkGC)()
+		defer e.garbage.limit(batchGC)()
 	}
 	if err == nil {
 		err = e.insertNewItems(ctx, s.newItems)

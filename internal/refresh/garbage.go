@@ -6,11 +6,14 @@ import (
 	"sync"
 )
 
-// The garbage collector runs when the heap has grown by GOGC percent, usually 100. While large
-// jobs are in progress, garbage would double their memory. So it then runs sooner.
+// The garbage collector runs when the heap has grown by GOGC percent, usually 100. Then garbage
+// would double the memory of large jobs. These are the percentages for such work.
 const (
-	largeValidationGC = 25 // for validation, which holds the quotes of all markets
-	largeWorkGC       = 50 // for large responses and batches
+	// quotesGC is for large responses and their validation. Collecting their garbage costs
+	// little, because their quotes hold no pointers.
+	quotesGC = 20
+	fileGC   = 50 // for a file of any size, because its size is not known at first
+	batchGC  = 50 // for a large batch
 )
 
 // garbage lowers the GOGC of this process while large work is in progress. Its methods may be

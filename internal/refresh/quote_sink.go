@@ -33,7 +33,8 @@ type quoteSink struct {
 	remaining []FetchUnit // further units for the names without a response
 	size      int
 	provider  string
-	endLarge  func() // ends the large work, unless it is nil
+	large     bool     // size exceeded largeResponse
+	ends      []func() // end the work of garbage
 	// succeeded is called after each successful call for names, unless it is nil.
 	succeeded func()
 	pause     func() // gives way to waiting HTTP requests
@@ -81,13 +82,14 @@ func (f *fetcher) recycle(r *quoteSink) {
 	r.seen.Reset()
 	f.sinkBuffers.Put(r.sinkBuffers)
 	r.sinkBuffers = nil
-	if r.endLarge != nil {
-		r.endLarge()
+	for _, end := range r.ends {
+		end()
 	}
 }
 
 // fetchFile fetches the file of a unit.
 func (r *quoteSink) fetchFile(ctx context.Context, src provider.Provider, unit *FetchUnit, meter *provider.Meter) error {
+	r.ends = append(r.ends, r.garbage.limit(fileGC))
 	result, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, r)
 	r.silent, unit.StatedAt = result.Silent, result.ProviderTime
 	r.expect(src.Describe(), unit.File)
@@ -162,8 +164,8 @@ func (r *quoteSink) Quote(q *provider.Quote) error {
 	if r.size += len(q.Name) + 48; r.size > maxResponse {
 		return &provider.Error{Provider: r.provider, Kind: provider.KindTooLarge, Detail: "the encoded quotes of a response exceed 256 MiB"}
 	}
-	if r.size > largeResponse && r.endLarge == nil {
-		r.endLarge = r.garbage.limit(largeWorkGC)
+	if r.size > largeResponse && !r.large {
+		r.large, r.ends = true, append(r.ends, r.garbage.limit(quotesGC))
 	}
 	c.Quotes++
 	r.encoder.add(market, q)

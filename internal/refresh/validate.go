@@ -46,7 +46,7 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	}
 	large := quotes > manyQuotes
 	if large {
-		defer f.garbage.limit(largeValidationGC)()
+		defer f.garbage.limit(quotesGC)()
 	}
 	convert, err := f.converter(ctx, job.RateSet)
 	if err != nil {
