@@ -56,13 +56,17 @@ type descriptions struct {
 	webhooks, deliveries                                  *prometheus.Desc
 	health, fileFailures, checks                          *prometheus.Desc
 	prices, held, level, late, dispersion, dispersionMost *prometheus.Desc
+
+	all []*prometheus.Desc
 }
 
 func describe() descriptions {
+	var all []*prometheus.Desc
 	d := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("assay_"+name, help, labels, nil)
+		all = append(all, prometheus.NewDesc("assay_"+name, help, labels, nil))
+		return all[len(all)-1]
 	}
-	return descriptions{
+	out := descriptions{
 		running:        d("refresh_running", "1 while a bulk refresh is queued or running."),
 		outcome:        d("refresh_outcome", "1 for the outcome of the last bulk refresh: complete, partial or failed. Absent before the first refresh.", "outcome"),
 		items:          d("refresh_items", "Items of the last bulk refresh by state: pending, updated, noQuote, failed, skippedTTL, skippedNoSales, skippedBudget, skippedPaused or skippedBackoff.", "state"),
@@ -101,10 +105,17 @@ func describe() descriptions {
 		checks:         d("health", "1 for each check of /api/health (database, schema, queue) that passes, else 0.", "check"),
 		quarantined:    d("market_quarantined", "1 while a market is in quarantine.", "provider", "market"),
 	}
+	out.all = all
+	return out
 }
 
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+// Describe implements prometheus.Collector. It reads no figures: they include the prices of all
+// items, which would then be in memory from the start.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range c.descs.all {
+		ch <- d
+	}
+}
 
 // Collect implements prometheus.Collector. It omits figures that cannot be read. The health
 // check reports the reason.

@@ -17,6 +17,8 @@ type crossCheck struct {
 	floor   Log // lowest price that takes part in checks
 	markets []*entry
 	split   bool // half of the markets contradict the others; see contest and isSplit
+
+	residuals [][]Log // buffers of compare
 }
 
 // comparison is the result of comparing one market with the others of a pool.
@@ -60,12 +62,15 @@ func (c *crossCheck) pool(old bool) (entries []*entry, cols [][]Log) {
 // is true, it compares the new responses of these markets instead of their columns in the pool.
 func (c *crossCheck) compare(entries []*entry, cols [][]Log, which func(*entry) bool, own bool) []comparison {
 	n := len(entries)
-	residuals := make([][]Log, n)
+	for len(c.residuals) < n {
+		c.residuals = append(c.residuals, nil)
+	}
+	residuals := c.residuals[:n]
 	levels := make([]Log, n)
 	for k, e := range entries {
 		levels[k] = c.prev.Market(e.ID).Level
-		if which(e) {
-			residuals[k] = make([]Log, 0, c.names)
+		if residuals[k] = residuals[k][:0]; which(e) {
+			residuals[k] = slices.Grow(residuals[k], quoted(cols[k]))
 		}
 	}
 	value := func(k, i int) Log {

@@ -20,7 +20,9 @@ type entry struct {
 	before []Log // about a day ago; moves are measured from here
 	daily  bool  // before is 20 to 30 h old, as findLate requires
 	day2   []Log // 40 to 56 h ago
-	oldest []Log // oldest price of each name in the last eight days
+
+	sides     []side // how the prices in next moved since the oldest prices of the last eight days
+	lastSides []side // the same for last
 
 	first    *wearCheck
 	moves    [windows][classes]Log
@@ -65,7 +67,7 @@ func (e *entry) resolve(now time.Time) {
 	if e.new && e.refusal == nil {
 		return
 	}
-	e.next, e.newest, e.at, e.changed = e.last, e.unchanged(), e.lastAt, false
+	e.next, e.sides, e.newest, e.at, e.changed = e.last, e.lastSides, e.unchanged(), e.lastAt, false
 	e.hasMoves = [windows]bool{}
 }
 

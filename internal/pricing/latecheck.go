@@ -26,7 +26,8 @@ type lateCheck struct {
 	names int
 	floor Log // lowest price that takes part in checks
 
-	before, now []Log // buffers of ratios
+	before, now []Log   // buffers of ratios
+	follows     [][]Log // buffers of following
 }
 
 // findLate marks the late markets. If all markets seem late, it marks none.
@@ -140,7 +141,13 @@ func (c *lateCheck) markStatic(m []*entry, leads map[int64]bool) {
 // these are a majority of the markets that quote the name. contested counts the names without
 // such a majority. If only half of the markets moved, it is unknown which half is correct.
 func (c *lateCheck) following(m []*entry) (out [][]Log, contested []int) {
-	out, contested = make([][]Log, len(m)), make([]int, len(m))
+	if c.follows == nil {
+		c.follows = make([][]Log, len(m)) // later calls have fewer markets
+	}
+	out, contested = c.follows[:len(m)], make([]int, len(m))
+	for k := range out {
+		out[k] = out[k][:0]
+	}
 	moves, sorted := make([]Log, len(m)), make([]Log, 0, len(m))
 	for i := range c.names {
 		sorted = sorted[:0]

@@ -47,6 +47,33 @@ func newMovers(keys []uint64, live, used []*entry) Movers {
 	return out
 }
 
+// side is how a price moved since the oldest price of its name in the history of its market.
+type side uint8
+
+// The sides.
+const (
+	neither side = iota // no older price, or a move between still and the others
+	fell                // by more than 1.35x
+	still
+	rose // by more than 1.35x
+	sides
+)
+
+func sideOf(from, to Log) side {
+	switch move := to - from; {
+	case to == none:
+		return neither
+	case move > log1_35:
+		return rose
+	case move < -log1_35:
+		return fell
+	case abs(move) > log1_35/2:
+		return neither
+	default:
+		return still
+	}
+}
+
 // addApart adds the names with quotes that moved apart in the last eight days: at least
 // half of the quotes moved by more than 1.35x in one direction, and at least a third stood
 // still. It is then unknown which quotes are correct. If only one quote moved, the two
@@ -55,34 +82,23 @@ func newMovers(keys []uint64, live, used []*entry) Movers {
 // they repeat another market.
 func (m Movers) addApart(keys []uint64, live []*entry) Movers {
 	for i, key := range keys {
-		var n [3]int64 // fell, stood still, rose
-		var sum [3]int64
+		var n, sum [sides]int64
 		quotes := int64(0)
 		for _, e := range live {
-			is, was := at(e.next, i), at(e.oldest, i)
+			is := at(e.next, i)
 			if is == none || e.repeats != 0 {
 				continue
 			}
-			if quotes++; was == none {
-				continue
+			if quotes++; i < len(e.sides) {
+				n[e.sides[i]]++
+				sum[e.sides[i]] += int64(is - e.State.Level)
 			}
-			way := 1
-			switch move := is - was; {
-			case move > log1_35:
-				way = 2
-			case move < -log1_35:
-				way = 0
-			case abs(move) > log1_35/2:
-				continue
-			}
-			n[way]++
-			sum[way] += int64(is - e.State.Level)
 		}
-		for _, way := range [2]int{0, 2} {
-			if 2*n[way] < quotes || 3*n[1] < quotes || n[1] == 0 {
+		for _, way := range [2]side{fell, rose} {
+			if 2*n[way] < quotes || 3*n[still] < quotes || n[still] == 0 {
 				continue
 			}
-			if far := Log(sum[way]/n[way] - sum[1]/n[1]); n[way] > 1 || abs(far) > log1_25 {
+			if far := Log(sum[way]/n[way] - sum[still]/n[still]); n[way] > 1 || abs(far) > log1_25 {
 				m = append(m, Mover{key, apartMarker, far})
 			}
 		}

@@ -68,8 +68,12 @@ func (r *Round) compareHistory(e *entry, last, current *Response) error {
 	}
 	p := choose(slots, r.now)
 	if e.new {
+		for len(r.ratios) < len(p.ratios) {
+			r.ratios = append(r.ratios, nil)
+		}
 		for k := range p.ratios {
-			p.ratios[k] = make([]Log, 0, len(current.Points))
+			r.ratios[k] = slices.Grow(r.ratios[k][:0], len(current.Points))
+			p.ratios[k] = r.ratios[k]
 		}
 	}
 	if e.daily = p.before >= 0; !e.daily {
@@ -84,7 +88,7 @@ func (r *Round) compareHistory(e *entry, last, current *Response) error {
 		e.day2 = r.names.empty(nil)
 	}
 	r.week = r.names.empty(r.week)
-	e.oldest = r.names.empty(nil)
+	e.sides, e.lastSides = make([]side, len(r.names.keys)), make([]side, len(r.names.keys))
 	if damaged := r.readHistory(e, &p, d, last, current); damaged != nil {
 		err, e.damaged = damaged, true
 	}
@@ -114,7 +118,7 @@ func (r *Round) readHistory(e *entry, p *past, d *decoder, last, current *Respon
 		if len(now) == 0 || now[0].Key != key {
 			return
 		}
-		i := r.names.index[key]
+		i := r.names.position(key)
 		set := func(col []Log, slot int) {
 			if slot >= 0 && amounts[slot] > 0 {
 				col[i] = Ln(amounts[slot]) + p.slots[slot].offset
@@ -123,7 +127,10 @@ func (r *Round) readHistory(e *entry, p *past, d *decoder, last, current *Respon
 		set(e.before, p.before)
 		set(e.day2, p.day2)
 		set(r.week, p.week)
-		set(e.oldest, slices.IndexFunc(amounts, func(a money.Micro) bool { return a > 0 }))
+		if slot := slices.IndexFunc(amounts, func(a money.Micro) bool { return a > 0 }); slot >= 0 {
+			oldest := Ln(amounts[slot]) + p.slots[slot].offset
+			e.sides[i], e.lastSides[i] = sideOf(oldest, at(e.next, i)), sideOf(oldest, at(e.last, i))
+		}
 		if !e.new {
 			return
 		}

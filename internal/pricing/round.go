@@ -22,7 +22,7 @@ type Market struct {
 
 // Round validates the responses of one run for one game, finds late markets and learns
 // levels (steps 5 to 7). Call Add for every market in any order, then call Finish once. A
-// Round uses up to 24 bytes per name and market. It is not safe for concurrent use.
+// Round uses up to 22 bytes per name and market. It is not safe for concurrent use.
 type Round struct {
 	now     time.Time
 	prev    *Set
@@ -31,14 +31,15 @@ type Round struct {
 	markets []*entry
 	split   bool // half of the markets contradict the others
 
-	moves moves // buffer of Add for the moves of one market
-	week  []Log // buffer of Add for the prices of about a week ago
+	moves  moves   // buffer of Add for the moves of one market
+	week   []Log   // buffer of Add for the prices of about a week ago
+	ratios [][]Log // buffers of Add for the moves since each day of the last week
 }
 
 // NewRound starts a round at the time now. prev is the set of the last round, or the
 // result of NewSet.
 func NewRound(now time.Time, prev *Set) *Round {
-	return &Round{now: now, prev: prev, floor: Ln(max(1, prev.Unit/10)), names: columns{index: map[uint64]int32{}}}
+	return &Round{now: now, prev: prev, floor: Ln(max(1, prev.Unit/10))}
 }
 
 // Check contains the figures of one validation, for operators and metrics.
@@ -108,6 +109,7 @@ func (r *Round) Add(m Market, last, next *Response) error {
 // must not be used afterwards.
 func (r *Round) Finish(pause func()) Result {
 	slices.SortFunc(r.markets, func(a, b *entry) int { return cmp.Compare(a.ID, b.ID) })
+	r.moves, r.week, r.ratios, r.names.slots = moves{}, nil, nil, nil // frees the memory that only Add needs
 	names := len(r.names.keys)
 	cross := crossCheck{now: r.now, prev: r.prev, names: names, floor: r.floor, markets: r.markets}
 	cross.run()
@@ -116,6 +118,7 @@ func (r *Round) Finish(pause func()) Result {
 	for _, e := range r.markets {
 		e.resolve(r.now)
 	}
+	r.freeLast()
 	live := r.live()
 	late := lateCheck{prev: r.prev, names: names, floor: r.floor}
 	late.findLate(live)
@@ -131,6 +134,17 @@ func (r *Round) Finish(pause func()) Result {
 	}
 	r.describe(res.Set, res.Markets)
 	return res
+}
+
+// freeLast frees the last good responses. The steps after crossCheck need them only if a market
+// is requested by name.
+func (r *Round) freeLast() {
+	if slices.ContainsFunc(r.markets, func(e *entry) bool { return e.ByName }) {
+		return
+	}
+	for _, e := range r.markets {
+		e.last, e.lastSides = nil, nil
+	}
 }
 
 // live returns the markets with a new or still fresh response.

@@ -21,9 +21,16 @@ const (
 // Len returns the number of hashes.
 func (t *HashTable) Len() int { return t.used }
 
-// Clear removes all hashes and keeps the memory.
+// Clear removes all hashes. It keeps the memory unless most of it was unused, because clearing
+// a large table for each of many small responses would take longer than filling it.
 func (t *HashTable) Clear() {
-	clear(t.slots)
+	switch {
+	case t.used == 0:
+	case t.used < len(t.slots)/16 && len(t.slots) > fewSlots:
+		t.slots = nil
+	default:
+		clear(t.slots)
+	}
 	t.used = 0
 }
 

@@ -80,7 +80,7 @@ func (s *batchEstimator) reset(items []Item) {
 	s.requests = slices.Grow(s.requests[:0], n)[:n]
 	s.nextSameName = slices.Grow(s.nextSameName[:0], n)[:n]
 	for len(s.jobQuotes) < n {
-		s.jobQuotes = append(s.jobQuotes, nil)
+		s.jobQuotes = append(s.jobQuotes, make([]jobQuote, 0, min(len(s.estimator.marketsByID), 16)))
 	}
 	if s.firstByName == nil {
 		s.firstByName = make(map[string]int32, n)
@@ -96,6 +96,14 @@ func (s *batchEstimator) reset(items []Item) {
 		}
 		s.firstByName[items[i].Key.Name] = int32(i)
 	}
+}
+
+// recycle keeps the buffers of a batch estimator for the next batch. It frees the items first.
+// Otherwise the items of two batches would be in memory while the next batch is read.
+func (e *estimator) recycle(s *batchEstimator) {
+	s.items = nil
+	clear(s.result.Items)
+	e.batchEstimators.Put(s)
 }
 
 // noteUnits adds the outcome of each unit to the items that the unit requested.

@@ -85,6 +85,7 @@ type process struct {
 	responses   responseCache
 	blobsRead   atomic.Int64 // number of blobs read, for tests
 	foldedTo    atomic.Int64 // time before which this process has folded the history, in seconds
+	garbage     garbage
 }
 
 // planner is the plan stage. It creates the batches and units of a job from the items that
@@ -98,9 +99,9 @@ type planner struct {
 // responses of a job when all have arrived.
 type fetcher struct {
 	*process
-	encoders   sync.Pool
-	waits      waits
-	validating sync.Mutex
+	sinkBuffers sync.Pool
+	waits       waits
+	validating  sync.Mutex
 }
 
 // estimator is the estimate stage. It computes the prices of batches.

@@ -45,6 +45,7 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer e.wake(WorkApply)
+	e.forgetPricers(job.ID)
 	return true, e.store.InTx(ctx, func(tx *db.Tx) error { return EndEstimating(tx, job.ID) })
 }
 
@@ -70,8 +71,11 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 	if s == nil {
 		s = &batchEstimator{estimator: e, decoder: newDecoder()}
 	}
-	defer e.batchEstimators.Put(s)
+	defer e.recycle(s)
 	err = s.load(ctx, b)
+	if len(s.items) > 2*batchItems {
+		defer e.garbage.limit(batchGC)()
+	}
 	if err == nil {
 		err = e.insertNewItems(ctx, s.newItems)
 	}

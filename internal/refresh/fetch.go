@@ -91,6 +91,9 @@ func (f *fetcher) endWrite(ctx context.Context, unit *FetchUnit, r *quoteSink, k
 		return func(tx *db.Tx) error { return returnUnit(tx, *unit) }
 	}
 	fetches, blobs := r.fetches(), r.encode()
+	if unit.File != "" {
+		f.recycle(r) // another response needs the buffers while this one is stored
+	}
 	return func(tx *db.Tx) error {
 		r.stored = nil // of an attempt that was rolled back
 		ended, detachment, err := endUnit(tx, *unit, fetches, blobs)

@@ -41,7 +41,7 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 	together := grouped(targets, markets)
 	groups, read := make(chan []int64), make(chan response)
 	var readers sync.WaitGroup
-	for range min(len(together), readersAtOnce) {
+	for range min(len(together), g.readers()) {
 		readers.Go(func() {
 			for group := range groups {
 				r := response{}
@@ -70,6 +70,10 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 			continue
 		}
 		for _, m := range r.markets {
+			if m.History, err = marketHistory(ctx, g.fetcher.store, g.app, m.ID); err != nil {
+				cancel()
+				break
+			}
 			if err := round.Add(m.Market, m.last, m.next); err != nil {
 				g.fetcher.log.Warn("stored responses unreadable", "provider", provider, "market", g.fetcher.marketsByID[m.ID].Key, "error", err)
 			}
@@ -100,8 +104,14 @@ func (m *marketResponse) grow() {
 	}
 }
 
-// readersAtOnce is how many groups of markets are read in parallel.
-const readersAtOnce = 2
+// readers returns how many groups of markets are read in parallel. Each reader holds all quotes
+// of a group.
+func (g *game) readers() int {
+	if g.large {
+		return 1
+	}
+	return 2
+}
 
 // grouped divides the markets of a provider into groups without common units, ordered by id.
 func grouped(targets map[int64][]target, markets map[int64]*marketResponse) [][]int64 {
@@ -268,10 +278,6 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	}
 	wanted := map[int64]*marketResponse{}
 	for _, m := range markets {
-		var err error
-		if m.History, err = marketHistory(ctx, g.fetcher.store, g.app, m.ID); err != nil {
-			return err
-		}
 		m.grow()
 		wanted[m.ID] = m
 		// Positions of names are needed only if a name can occur in several units of a response.

@@ -12,8 +12,12 @@ import (
 	"assay/internal/provider"
 )
 
-// maxResponse limits the encoded quotes of one unit, in bytes.
-const maxResponse = 256 << 20
+const (
+	// maxResponse limits the encoded quotes of one unit, in bytes.
+	maxResponse = 256 << 20
+	// largeResponse is the size above which a response counts as large work; see garbage.
+	largeResponse = 4 << 20
+)
 
 // quotesAtOnce is how many quotes of a market are read before the reader gives way to waiting
 // HTTP requests.
@@ -22,18 +26,26 @@ const quotesAtOnce = 64
 // quoteSink is the provider.Sink of one unit. It checks every quote, keeps one quote per item
 // and market, and encodes the quotes by bucket.
 type quoteSink struct {
-	encoder   *encoder
+	*sinkBuffers
 	markets   map[string]int64
 	counts    map[int64]*MarketFetch
 	silent    []string
 	remaining []FetchUnit // further units for the names without a response
-	seen      *provider.Duplicates
 	size      int
 	provider  string
-	stored    []Blob // blobs that the last transaction stored
+	large     bool     // size exceeded largeResponse
+	ends      []func() // end the work of garbage
+	stored    []Blob   // blobs that the last transaction stored
 	// succeeded is called after each successful call for names, unless it is nil.
 	succeeded func()
 	pause     func() // gives way to waiting HTTP requests
+	garbage   *garbage
+}
+
+// sinkBuffers are the large parts of a quoteSink, which later sinks reuse.
+type sinkBuffers struct {
+	encoder *encoder
+	seen    provider.Duplicates
 }
 
 // Reasons why a quote is rejected.
@@ -46,13 +58,13 @@ const (
 )
 
 func (f *fetcher) newQuoteSink(ctx context.Context, d provider.Description) *quoteSink {
-	p, ok := f.encoders.Get().(*encoder)
+	b, ok := f.sinkBuffers.Get().(*sinkBuffers)
 	if !ok {
-		p = newEncoder()
+		b = &sinkBuffers{encoder: newEncoder()}
 	}
 	r := &quoteSink{
-		encoder: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
-		seen: &provider.Duplicates{}, provider: d.Name, pause: func() { admission.Yield(ctx) },
+		sinkBuffers: b, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
+		provider: d.Name, pause: func() { admission.Yield(ctx) }, garbage: &f.garbage,
 	}
 	for _, m := range d.Markets {
 		r.markets[m.Key] = f.markets[MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}]
@@ -61,13 +73,24 @@ func (f *fetcher) newQuoteSink(ctx context.Context, d provider.Description) *quo
 	return r
 }
 
+// recycle keeps the buffers of a sink for later sinks. The sink can no longer be used. Further
+// calls have no effect.
 func (f *fetcher) recycle(r *quoteSink) {
+	if r.sinkBuffers == nil {
+		return
+	}
 	r.encoder.reset()
-	f.encoders.Put(r.encoder)
+	r.seen.Reset()
+	f.sinkBuffers.Put(r.sinkBuffers)
+	r.sinkBuffers = nil
+	for _, end := range r.ends {
+		end()
+	}
 }
 
 // fetchFile fetches the file of a unit.
 func (r *quoteSink) fetchFile(ctx context.Context, src provider.Provider, unit *FetchUnit, meter *provider.Meter) error {
+	r.ends = append(r.ends, r.garbage.limit(fileGC))
 	result, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, r)
 	r.silent, unit.StatedAt = result.Silent, result.ProviderTime
 	r.expect(src.Describe(), unit.File)
@@ -141,6 +164,9 @@ func (r *quoteSink) Quote(q *provider.Quote) error {
 	}
 	if r.size += len(q.Name) + 48; r.size > maxResponse {
 		return &provider.Error{Provider: r.provider, Kind: provider.KindTooLarge, Detail: "the encoded quotes of a response exceed 256 MiB"}
+	}
+	if r.size > largeResponse && !r.large {
+		r.large, r.ends = true, append(r.ends, r.garbage.limit(quotesGC))
 	}
 	c.Quotes++
 	r.encoder.add(market, q)

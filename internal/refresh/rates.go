@@ -90,5 +90,13 @@ func (e *estimator) pricers(ctx context.Context, b *Batch) (map[int32]*gamePrice
 	return m, nil
 }
 
+// forgetPricers frees the pricers of a job. Another process may have ended the job's estimate
+// stage, so pricers also limits the number of jobs.
+func (e *estimator) forgetPricers(job int64) {
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	delete(e.cache.jobs, job)
+}
+
 // noGame is the key of the pricer for games without learned levels.
 const noGame int32 = 0

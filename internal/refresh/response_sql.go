@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
+	"assay/internal/catalog"
 	"assay/internal/db"
 )
 
@@ -35,12 +37,31 @@ func sameResponse(ctx context.Context, s *db.DB, a, b int64) (same bool, err err
 	return same, err
 }
 
+// bucketsAtOnce is how many buckets a query of blobs reads. SQLite sorts the rows of a query in
+// memory, so one query for all buckets would hold whole responses.
+const bucketsAtOnce = catalog.Buckets / 8
+
 // readBlobs calls fn for each stored blob of the units and buckets, ordered by bucket and unit.
-func readBlobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) error) (err error) {
-	rows, err := s.Read.QueryContext(ctx, `
+// The buckets must be in order.
+func readBlobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) error) error {
+	if len(buckets) <= bucketsAtOnce {
+		return queryBlobs(ctx, s.Read, s.Dialect, units, buckets, fn)
+	}
+	return s.Snapshot(ctx, func(_ *sql.Conn, tx *sql.Tx) error {
+		for some := range slices.Chunk(buckets, bucketsAtOnce) {
+			if err := queryBlobs(ctx, tx, s.Dialect, units, some, fn); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func queryBlobs(ctx context.Context, r db.Querier, d db.Dialect, units, buckets []int64, fn func(Blob) error) (err error) {
+	rows, err := r.QueryContext(ctx, `
 		SELECT unit_id, bucket, data FROM fetch_blob
-		WHERE unit_id `+s.Dialect.OneOf(1)+` AND bucket `+s.Dialect.OneOf(2)+`
-		ORDER BY bucket, unit_id`, s.Dialect.EncodeIDs(units), s.Dialect.EncodeIDs(buckets))
+		WHERE unit_id `+d.OneOf(1)+` AND bucket `+d.OneOf(2)+`
+		ORDER BY bucket, unit_id`, d.EncodeIDs(units), d.EncodeIDs(buckets))
 	if err != nil {
 		return err
 	}

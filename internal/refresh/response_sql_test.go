@@ -37,6 +37,16 @@ func TestBlobs_AreReadByBucket(t *testing.T) {
 		}
 		read([]int64{a.ID}, 5, catalog.Buckets-1)
 		f.Is("blobs of the last bucket", len(got), 1)
+		all := make([]int64, catalog.Buckets) // more than one query reads
+		for i := range all {
+			all[i] = int64(i)
+		}
+		read([]int64{a.ID, b.ID}, all...)
+		if want := []string{fmt.Sprint(1, a.ID), fmt.Sprint(1, b.ID), fmt.Sprint(2, b.ID), fmt.Sprint(3, a.ID), fmt.Sprint(127, a.ID)}; !slices.Equal(got, want) {
+			f.Errorf("all buckets: got %q, want %q", got, want)
+		}
+		f.Is("the error of the reader of all buckets is returned", errors.Is(
+			refresh.Blobs(f.Context(), f.DB, []int64{a.ID}, all, func(refresh.Blob) error { return errTest }), errTest), true)
 		read(nil, 1)
 		f.Is("blobs without a unit", len(got), 0)
 		read([]int64{a.ID})

@@ -19,26 +19,33 @@ type PriceState struct {
 	QuoteAge              time.Duration // 95th percentile of the age of the quotes behind the prices; negative: no price
 }
 
-// priceState counts the items in scope by the age of their price, and selects the quote at the
-// 95th percentile of age. It orders quotes by age, the oldest first. A twentieth of them is
-// older than the 95th percentile.
-const priceState = `
-SELECT count(*) FILTER (WHERE price > 0 AND price_checked_at >= $2), count(*) FILTER (WHERE price > 0 AND price_checked_at < $2),
-	count(*) FILTER (WHERE price <= 0), coalesce(min(quotes_at) FILTER (WHERE quoted AND place = quotes / 20 + 1), 0)
-FROM (
-	SELECT price, price_checked_at, quotes_at, quoted,
-		row_number() OVER (PARTITION BY quoted ORDER BY quotes_at) AS place, count(*) OVER (PARTITION BY quoted) AS quotes
-	FROM (SELECT i.price, i.price_checked_at, i.quotes_at, i.price > 0 AND i.quotes_at > 0 AS quoted FROM item i WHERE $1 OR ` + InScope + `) s) p`
+// priceCounts counts the items in scope by the age of their price, and those with a quote.
+const priceCounts = `
+SELECT count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at >= $2), count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at < $2),
+	count(*) FILTER (WHERE i.price <= 0), count(*) FILTER (WHERE i.price > 0 AND i.quotes_at > 0)
+FROM item i WHERE $1 OR ` + InScope
 
-// ReadPriceState reads the state of all prices in scope.
+// nthQuote selects the time of a quote. It orders quotes by age, the oldest first. Because of the
+// limit, SQLite holds only the older quotes in memory to sort them.
+const nthQuote = `
+SELECT i.quotes_at FROM item i WHERE i.price > 0 AND i.quotes_at > 0 AND ($1 OR ` + InScope + `)
+ORDER BY i.quotes_at LIMIT 1 OFFSET $2`
+
+// ReadPriceState reads the state of all prices in scope. A twentieth of the quotes is older than
+// the 95th percentile.
 func ReadPriceState(ctx context.Context, s *db.DB, scopeAll bool, now time.Time) (PriceState, error) {
-	var p PriceState
-	var quotes int64
-	err := s.Read.QueryRowContext(ctx, priceState, scopeAll, db.Micros(now.Add(-FreshFor))).Scan(&p.Fresh, &p.Stale, &p.Unknown, &quotes)
-	if p.QuoteAge = -time.Microsecond; quotes > 0 {
-		p.QuoteAge = max(0, now.Sub(db.Moment(quotes)))
+	p := PriceState{QuoteAge: -time.Microsecond}
+	var quotes, at int64
+	err := s.Read.QueryRowContext(ctx, priceCounts, scopeAll, db.Micros(now.Add(-FreshFor))).Scan(&p.Fresh, &p.Stale, &p.Unknown, &quotes)
+	if err != nil || quotes == 0 {
+		return p, err
 	}
-	return p, err
+	err = s.Read.QueryRowContext(ctx, nthQuote, scopeAll, quotes/20).Scan(&at)
+	if found, err := db.Found(err); !found { // prices may have changed since they were counted
+		return p, err
+	}
+	p.QuoteAge = max(0, now.Sub(db.Moment(at)))
+	return p, nil
 }
 
 // SamplePrices stores the state of all prices and budgets for the current half hour, unless

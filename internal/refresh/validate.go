@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -22,13 +21,9 @@ type marketInFile struct {
 	isNew bool       // the response has not been validated yet
 }
 
-const (
-	// Validation compares all markets, so it holds the quotes of all responses. With more than
-	// manyQuotes, the garbage collector runs at manyQuotesGC percent of growth instead of 100.
-	// Otherwise garbage would double the memory of 300,000 names on 10 markets.
-	manyQuotes   = 1_000_000
-	manyQuotesGC = 25
-)
+// manyQuotes is the number of quotes above which validation saves memory. It compares all
+// markets, so it holds the quotes of all responses.
+const manyQuotes = 1_000_000
 
 // validate checks the new responses of a job's files, learns the levels of each game's
 // markets from the good ones, and moves the job on to the estimate stage
@@ -49,9 +44,9 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	for _, p := range parts {
 		quotes += p.Fetch.Quotes
 	}
-	if quotes > manyQuotes {
-		usual := debug.SetGCPercent(manyQuotesGC)
-		defer debug.SetGCPercent(usual)
+	large := quotes > manyQuotes
+	if large {
+		defer f.garbage.limit(quotesGC)()
 	}
 	convert, err := f.converter(ctx, job.RateSet)
 	if err != nil {
@@ -64,7 +59,7 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 			learned = append(learned, Learned{AppID: app})
 			continue
 		}
-		g := &game{fetcher: f, convert: convert, app: app, units: units, parts: parts, files: files}
+		g := &game{fetcher: f, convert: convert, app: app, units: units, parts: parts, files: files, large: large}
 		same, err := g.unchanged(ctx, f.now())
 		result := Learned{AppID: app}
 		if err == nil && !same {
@@ -183,6 +178,7 @@ type game struct {
 	units   []FetchUnit     // completed units of all games
 	parts   []*marketInFile // of all games
 	files   []MarketFile    // of all games
+	large   bool            // the job has more than manyQuotes
 }
 
 // learnAgain is how long a level set remains valid while responses do not change. Validating
