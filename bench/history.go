@@ -59,44 +59,63 @@ func (b *bench) growHistory(ctx context.Context, perDay, days int) (err error) {
 		return err
 	}
 	var each []time.Duration
-	for range days * perDay {
-		offset.Add(int64(24 * time.Hour / time.Duration(perDay)))
-		_, took, err := w.server.refresh(ctx)
-		if err != nil {
+	var h historySize
+	for day := range days {
+		for range perDay {
+			offset.Add(int64(24 * time.Hour / time.Duration(perDay)))
+			_, took, err := w.server.refresh(ctx)
+			if err != nil {
+				return err
+			}
+			each = append(each, took)
+		}
+		if h, err = b.historySize(ctx, db, before, len(each)); err != nil {
 			return err
 		}
-		each = append(each, took)
+		b.note("T12: day %d: %.2f bytes per quote: %s", day+1, h.bytes, h.parts)
 	}
+	b.note("T12: %s quotes seen, %s points, %.1f points per item and day; a run took %s",
+		count(int(h.seen)), count(int(h.points)), float64(h.points)/float64(historyNames*days), short(median(each)))
+	r := result{
+		id: "T12", what: fmt.Sprintf("history and jobs on disk per quote seen, %d runs a day for %d days, %s names x %d markets, %s",
+			perDay, days, count(historyNames), sim.DefaultMarkets, h.parts),
+		ours: fmt.Sprintf("%.1f bytes", h.bytes), target: "none", good: true,
+	}
+	if perDay == 144 {
+		r.target, r.good = fmt.Sprintf("<= %d bytes", targetHistory), h.bytes <= targetHistory
+	}
+	b.results = append(b.results, r)
+	return nil
+}
+
+// historySize is the size of the price history after some runs.
+type historySize struct {
+	seen, points int64
+	bytes        float64 // per quote seen
+	parts        string  // bytes per quote seen, by table
+}
+
+// historySize reads how much the tables of the history have grown since their sizes were before.
+func (b *bench) historySize(ctx context.Context, db *sql.DB, before []int64, runs int) (h historySize, err error) {
 	after, err := b.engine.sizes(ctx, db, historyTables)
 	if err != nil {
-		return err
+		return h, err
 	}
-	var quotes, points int64
+	var quotes int64
 	if err := db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM market_snapshot WHERE ask > 0 OR sale > 0), (SELECT count(*) FROM price_point)`).
-		Scan(&quotes, &points); err != nil {
-		return err
+		Scan(&quotes, &h.points); err != nil {
+		return h, err
 	}
-	seen := quotes * int64(days*perDay)
+	h.seen = quotes * int64(runs)
 	var total int64
 	var parts []string
 	for i, table := range historyTables {
 		grown := after[i] - before[i]
 		total += grown
-		parts = append(parts, fmt.Sprintf("%s %.2f", table, float64(grown)/float64(seen)))
+		parts = append(parts, fmt.Sprintf("%s %.2f", table, float64(grown)/float64(h.seen)))
 	}
-	bytes := float64(total) / float64(seen)
-	b.note("T12: %s quotes seen, %s points, %.1f points per item and day; bytes per quote: %s; a run took %s",
-		count(int(seen)), count(int(points)), float64(points)/float64(historyNames*days), strings.Join(parts, ", "), short(median(each)))
-	r := result{
-		id: "T12", what: fmt.Sprintf("history and jobs on disk per quote seen, %d runs a day for %d days, %s names x %d markets, %s",
-			perDay, days, count(historyNames), sim.DefaultMarkets, strings.Join(parts, ", ")),
-		ours: fmt.Sprintf("%.1f bytes", bytes), target: "none", good: true,
-	}
-	if perDay == 144 {
-		r.target, r.good = fmt.Sprintf("<= %d bytes", targetHistory), bytes <= targetHistory
-	}
-	b.results = append(b.results, r)
-	return nil
+	h.bytes, h.parts = float64(total)/float64(h.seen), strings.Join(parts, ", ")
+	return h, nil
 }
 
 // worldOnClock is like newWorld, but the simulator and the server run in this process and use

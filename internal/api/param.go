@@ -49,7 +49,7 @@ var (
 	feeVersionAgain  = number("version", 1, 1<<62, "", "Version to activate again. Required.")
 
 	priceStatus  = choice("status", "", "Only items whose price has this status now.", view.PriceStatuses()...)
-	onMarket     = text("market", 256, "Only items that this market offers or has sold. The value is the key of the market or provider/key, such as steam or skinport/skinport. A key names that market of all providers.")
+	onMarket     = text("market", 256, "Only items that this market offers or has sold. The value is the key of the market or provider/key, such as steam or skinport/skinport. Send provider/key if several providers carry the market.")
 	priceFrom    = amount("minPrice", 0, "Only items with at least this price, a decimal number of `currency`.")
 	priceTo      = amount("maxPrice", 1, "Only items with at most this price, a decimal number of `currency`.")
 	changedSince = moment("changedSince", "Only items whose price changed at this time or later.")

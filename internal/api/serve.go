@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,8 +41,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if c.quiet {
 			level = slog.LevelDebug
 		}
-		s.Logger.Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", c.route, "status", out.final(),
-			"duration_ms", float64(took)/float64(time.Millisecond), "request_id", c.id, "actor", c.role)
+		if s.Logger.Enabled(r.Context(), level) { // building the attributes takes time
+			s.Logger.Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", c.route, "status", out.final(),
+				"duration_ms", float64(took)/float64(time.Millisecond), "request_id", c.id, "actor", c.role)
+		}
 		if abort {
 			panic(http.ErrAbortHandler) // net/http closes the connection without logging
 		}
@@ -191,11 +192,9 @@ func requestID(r *http.Request) string {
 // knownMethod returns the method if it is a standard one, or else "other". It limits the
 // values in the log and in metrics.
 func knownMethod(method string) string {
-	known := []string{
-		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
-		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
-	}
-	if slices.Contains(known, method) {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
 		return method
 	}
 	return "other"

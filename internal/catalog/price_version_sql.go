@@ -66,12 +66,14 @@ func KnownPriceVersion(s *db.DB) (version int64, known bool) {
 // commit that changes a price or other data that the API returns with the price. New
 // items do not change it.
 func PriceVersion(ctx context.Context, s *db.DB) (int64, error) {
-	return db.Local[priceVersion](s).load(s.OnlyWriter(), func() (int64, error) { return PriceVersionIn(ctx, s.Read) })
+	return db.Local[priceVersion](s).load(s.OnlyWriter(), func() (int64, error) { return s.Number(ctx, priceVersionSQL) })
 }
+
+const priceVersionSQL = `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`
 
 // PriceVersionIn is PriceVersion in a snapshot of the database.
 func PriceVersionIn(ctx context.Context, q db.Querier) (sum int64, err error) {
-	err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&sum) }, `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`)
+	err = db.Each(ctx, q, func(r *sql.Rows) error { return r.Scan(&sum) }, priceVersionSQL)
 	return sum, err
 }
 

@@ -65,6 +65,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	mux.HandleFunc("GET /api/operators", admin(response(200, `{"items":[{"name":"anna","role":"admin","disabled":false,"createdAt":"2026-01-02T03:04:05Z","changedAt":"2026-01-02T03:04:05Z"},{"name":"ben","role":"read","disabled":true,`+ben+`],"nextCursor":null}`)))
 	mux.HandleFunc("POST /api/operators", admin(wantsBody(response(201, `{"name":"ben","role":"admin","disabled":false,`+ben), `{"name":"ben","role":"admin","password":"correct horse battery"}`)))
 	mux.HandleFunc("PATCH /api/operators/{operator}", admin(patchOperator))
+	mux.HandleFunc("POST /api/webhooks", admin(createWebhook))
 	mux.HandleFunc("GET /api/audit", admin(response(200, `{"items":[{"at":"2026-01-02T03:04:05Z","actor":"key:shop","address":"203.0.113.7","action":"PUT /api/users/{userId}","target":"/api/users/u1","requestId":"r9"}],"nextCursor":null}`)))
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
@@ -128,6 +129,24 @@ func wantsBody(h http.HandlerFunc, want string) http.HandlerFunc {
 		}
 		h(w, r)
 	}
+}
+
+// createWebhook accepts the bodies of the script webhooks.txtar.
+func createWebhook(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	const of = `{"url":"https://shop.example/hooks","format":"standard"`
+	ids := map[string]string{
+		of + `}`: "1",
+		of + `,"events":["price.alert"],"alert":{"change":0.1,"hours":48}}`:    "2",
+		of + `,"items":["AK-47 | Redline"],"alert":{"above":60,"below":40.5}}`: "3",
+		of + `,"events":["price.changed"],"users":["u1"],"minChange":0.05}`:    "4",
+	}
+	id, known := ids[string(body)]
+	if !known {
+		refuse(w, 400, `{"title":"Bad Request","status":400,"detail":"got another body: `+strings.ReplaceAll(string(body), `"`, "'")+`","code":"invalid_body"}`)
+		return
+	}
+	response(201, `{"id":"`+id+`","secret":"whsec_SECRET","state":"healthy"}`)(w, r)
 }
 
 // patchOperator accepts one body for each kind of change. The only operator is ben.

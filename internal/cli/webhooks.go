@@ -74,12 +74,39 @@ type webhooksCreateCmd struct {
 	Item      []string    `sep:"none" placeholder:"NAME" help:"Send events of this item. Repeat the flag for several items."`
 	User      []string    `placeholder:"ID" help:"Send events of these users, and prices of their items."`
 	MinChange money.Micro `placeholder:"PART" help:"Send prices that changed by at least this share: 0.05 is 5 %."`
-	Format    string      `enum:"standard,slack,discord" default:"standard" help:"standard (signed JSON), slack or discord."`
+	alertFlags
+	Format string `enum:"standard,slack,discord" default:"standard" help:"standard (signed JSON), slack or discord."`
+}
+
+// alertFlags are the limits of price alerts.
+type alertFlags struct {
+	AlertChange money.Micro `placeholder:"PART" help:"Send price.alert instead of price.changed, once a price moves by this share within --alert-hours: 0.1 is 10 %."`
+	AlertHours  int64       `placeholder:"HOURS" help:"Window of --alert-change, 1 to 720. Default: 24."`
+	AlertAbove  money.Micro `placeholder:"PRICE" help:"Send price.alert instead of price.changed, once a price rises to this price or more."`
+	AlertBelow  money.Micro `placeholder:"PRICE" help:"Send price.alert instead of price.changed, once a price falls to this price or less."`
+}
+
+// alertBody contains the limits of price alerts in a request.
+type alertBody struct {
+	Change money.Micro `json:"change,omitzero"`
+	Hours  int64       `json:"hours,omitzero"`
+	Above  money.Micro `json:"above,omitzero"`
+	Below  money.Micro `json:"below,omitzero"`
+}
+
+// body returns the limits, or nil if no flag is set.
+func (f *alertFlags) body() *alertBody {
+	if *f == (alertFlags{}) {
+		return nil
+	}
+	return &alertBody{f.AlertChange, f.AlertHours, f.AlertAbove, f.AlertBelow}
 }
 
 func (*webhooksCreateCmd) examples() []example {
 	return []example{
 		{"webhooks create https://shop.example/hooks/assay --event price.changed --min-change 0.05", "send prices that moved by 5 % or more"},
+		{"webhooks create https://shop.example/hooks/alerts --event price.alert --alert-change 0.1 --alert-hours 24", "send an alert when a price moves by 10 % within a day"},
+		{`webhooks create https://shop.example/hooks/alerts --event price.alert --item "AK-47 | Redline (Field-Tested)" --alert-above 60 --alert-below 40`, "send an alert when the price of an item rises to 60 or falls to 40"},
 		{"webhooks create https://hooks.slack.com/services/T/B/X --format slack --event job.failed,provider.down", "send failures to a channel of Slack"},
 	}
 }
@@ -92,11 +119,12 @@ type webhookBody struct {
 	Items     []string    `json:"items,omitempty"`
 	Users     []string    `json:"users,omitempty"`
 	MinChange money.Micro `json:"minChange,omitzero"`
+	Alert     *alertBody  `json:"alert,omitempty"`
 }
 
 func (c *webhooksCreateCmd) Run(ctx context.Context, s *session) error {
 	r := webhooksRequest(http.MethodPost, "")
-	r.body = webhookBody{c.URL, c.Format, c.Event, c.Item, c.User, c.MinChange}
+	r.body = webhookBody{c.URL, c.Format, c.Event, c.Item, c.User, c.MinChange, c.body()}
 	return show(ctx, s, r, writeNewWebhook)
 }
 

@@ -31,6 +31,7 @@ var (
 	BatchUnits       = batchUnits
 	Blobs            = readBlobs
 	CancelJob        = cancelJob
+	DropBlobsSQL     = dropBlobsSQL
 	DueNamesOf       = dueNamesOf
 	EncodeQuotes     = encodeQuotes
 	EndUnit          = endUnit

@@ -304,20 +304,24 @@ func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	return endJob(t, id, markets)
 }
 
+// dropBlobsSQL reads the units of running jobs once. The CROSS JOIN makes SQLite begin with these
+// jobs. Otherwise it searches the units of all jobs for each response.
+const dropBlobsSQL = `
+DELETE FROM fetch_blob WHERE unit_id IN (
+	SELECT b.unit_id FROM (SELECT DISTINCT unit_id FROM fetch_blob) b
+	WHERE b.unit_id NOT IN (SELECT unit_id FROM market_file)
+	AND b.unit_id NOT IN (
+		SELECT u.blob_unit FROM refresh_job j CROSS JOIN fetch_unit u
+		WHERE u.job_id = j.id AND j.state IN ('queued', 'running'))
+	AND NOT EXISTS (
+		SELECT 1 FROM fetch_unit late WHERE late.id = b.unit_id AND late.detached <> 0 AND late.file <> '' AND NOT EXISTS (
+			SELECT 1 FROM fetch_unit n JOIN refresh_job j ON j.id = n.job_id
+			WHERE n.provider = late.provider AND n.app_id = late.app_id AND n.file = late.file AND n.file <> '' AND n.id > late.id AND j.kind = 'bulk')))`
+
 // dropBlobs deletes the responses that no live job uses. It keeps the newest good response of
 // each market's file, and late responses until a bulk job has planned the file again.
 func dropBlobs(t *db.Tx) error {
-	_, err := t.Exec(`
-		DELETE FROM fetch_blob WHERE unit_id IN (
-			SELECT DISTINCT b.unit_id FROM fetch_blob b
-			WHERE NOT EXISTS (SELECT 1 FROM market_file f WHERE f.unit_id = b.unit_id)
-			AND NOT EXISTS (
-				SELECT 1 FROM refresh_job j JOIN fetch_unit u ON u.job_id = j.id
-				WHERE j.state IN ('queued', 'running') AND u.blob_unit = b.unit_id)
-			AND NOT EXISTS (
-				SELECT 1 FROM fetch_unit late WHERE late.id = b.unit_id AND late.detached <> 0 AND late.file <> '' AND NOT EXISTS (
-					SELECT 1 FROM fetch_unit n JOIN refresh_job j ON j.id = n.job_id
-					WHERE n.provider = late.provider AND n.app_id = late.app_id AND n.file = late.file AND n.file <> '' AND n.id > late.id AND j.kind = 'bulk')))`)
+	_, err := t.Exec(dropBlobsSQL)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/fault"
 	"assay/internal/refresh"
 	"assay/internal/view"
@@ -259,4 +260,35 @@ func TestWork_IsCountedByKindAndState(t *testing.T) {
 		f.Must(err)
 		f.Is("freshness of the items in scope", fresh, view.Freshness{Fresh: 2})
 	})
+}
+
+// The end of a job must not search the units of all earlier jobs, of which there are many.
+func TestDropBlobs_ReadsOnlyUnitsOfRunningJobs(t *testing.T) {
+	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
+		t.Run(engine, func(t *testing.T) {
+			d := dbtest.On(t, engine)
+			d.Open(t, db.Options{})
+			raw := d.Raw(t)
+			defer raw.Close()
+			for _, statement := range []string{
+				`INSERT INTO refresh_job (id, kind, forced, state, stage, requested_by, created_at)
+					WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+					SELECT i, 'bulk', false, CASE WHEN i = 1000 THEN 'running' ELSE 'finished' END, 'apply', '', 0 FROM n`,
+				`INSERT INTO fetch_unit (id, job_id, provider, app_id, file, batch_from, batch_to, state, blob_unit)
+					WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+					SELECT i + 1, i / 10 + 1, 'p', 730, 'm' || i % 10, 0, 1, 'done', i + 1 FROM n`,
+				`INSERT INTO fetch_blob (unit_id, bucket, data)
+					WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1999)
+					SELECT 9981 + i / 100, i % 100, '' FROM n`,
+				`ANALYZE`,
+			} {
+				if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if plan := d.Explain(t, raw, refresh.DropBlobsSQL); !strings.Contains(plan, "fetch_unit_job") || strings.Contains(plan, "SCAN u") || strings.Contains(plan, "Seq Scan on fetch_unit u") {
+				t.Errorf("got the plan\n%s, want the index fetch_unit_job and no scan of all units", plan)
+			}
+		})
+	}
 }

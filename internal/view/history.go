@@ -155,38 +155,27 @@ func (f *HistoryFilter) limit(now time.Time) error {
 	return nil
 }
 
-// marketOf returns the id of a market, or 0 for an empty name.
+// marketOf returns the id of the market with a name, which is a key or provider/key. It returns 0 for
+// an empty name, and a fault.Invalid unless exactly one market has the name.
 func marketOf(markets map[int64]refresh.MarketName, name string) (int64, error) {
 	if name == "" {
 		return 0, nil
 	}
-	found, err := marketsOf(markets, name)
-	if err != nil {
-		return 0, err
-	}
-	if len(found) > 1 {
-		var names []string
-		for _, id := range found {
-			names = append(names, markets[id].Provider+"/"+markets[id].Key)
-		}
-		slices.Sort(names)
-		return 0, fault.InvalidParameter("market", "is a market of several providers: send one of %s", strings.Join(names, ", "))
-	}
-	return found[0], nil
-}
-
-// marketsOf returns the ids of the markets with a name, which is a key or provider/key. It returns a
-// fault.Invalid if there is none.
-func marketsOf(markets map[int64]refresh.MarketName, name string) (ids []int64, err error) {
+	var ids []int64
+	var names []string
 	for id, m := range markets {
 		if (marketName{m.Provider, m.Key}).matches(name) {
-			ids = append(ids, id)
+			ids, names = append(ids, id), append(names, m.Provider+"/"+m.Key)
 		}
 	}
-	if ids == nil {
-		return nil, fault.InvalidParameter("market", "must be the key of a market or provider/key, such as steam or skinport/skinport: no provider carries %q", name)
+	switch len(ids) {
+	case 0:
+		return 0, fault.InvalidParameter("market", "must be the key of a market or provider/key, such as steam or skinport/skinport: no provider carries %q", name)
+	case 1:
+		return ids[0], nil
 	}
-	return ids, nil
+	slices.Sort(names)
+	return 0, fault.InvalidParameter("market", "is a market of several providers: send one of %s", strings.Join(names, ", "))
 }
 
 // points fills out with points.

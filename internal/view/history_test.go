@@ -190,8 +190,8 @@ func TestHistory_RefusesTimesOfTheFuture(t *testing.T) {
 	wantInvalid(t, "from after to", err, "from")
 }
 
-// TestHistory_AcceptsBothFormsOfAMarket names markets of two providers, one of them shared.
-func TestHistory_AcceptsBothFormsOfAMarket(t *testing.T) {
+// TestMarket_HasTwoForms names markets of two providers, one of them shared, in a history and in a list.
+func TestMarket_HasTwoForms(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
 	shared, other, single := refresh.MarketName{Provider: "p", Key: "m"}, refresh.MarketName{Provider: "o", Key: "m"}, refresh.MarketName{Provider: "p", Key: "n"}
@@ -206,6 +206,9 @@ func TestHistory_AcceptsBothFormsOfAMarket(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	for market, want := range map[string]string{"p/m": "10", "o/m": "11", "p/n": "12", "n": "12"} {
 		w.is("the market "+market, w.history(view.HistoryFilter{Market: market}, start, 10), "0s: "+want+" USD used true")
+		list, err := w.Items(w.Context(), view.ItemFilter{AppID: catalog.CS2, Market: market}, "", 10)
+		w.must(err)
+		w.is("items on the market "+market, len(list.Items), 1)
 	}
 	for market, want := range map[string]string{"m": "o/m, p/m", "p/none": "p/none", "none": "none"} {
 		_, err := w.History(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, view.HistoryFilter{Market: market}, "", 1)
@@ -213,6 +216,8 @@ func TestHistory_AcceptsBothFormsOfAMarket(t *testing.T) {
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("the market %s: got %v, want %s in the text", market, err, want)
 		}
+		_, listed := w.Items(w.Context(), view.ItemFilter{AppID: catalog.CS2, Market: market}, "", 1)
+		w.is("error of a list of items on the market "+market, fmt.Sprint(listed), fmt.Sprint(err))
 	}
 }
 

@@ -99,9 +99,9 @@ const unpricedItemsSQL = `SELECT id, name, phase FROM item WHERE ` + refresh.Unp
 const unpricedItemsBackwardSQL = `SELECT id, name, phase FROM item WHERE ` + refresh.Unpriced + ` AND app_id = $1 AND (name, phase) < ($2, $3)
 	ORDER BY name DESC, phase DESC LIMIT $4`
 
-// quoted reports which of the items are offered or have sales on one of the markets, according
-// to the last valid response.
-func quoted(ctx context.Context, s *db.DB, items, markets []int64) (map[int64]bool, error) {
+// quoted reports which of the items are offered or have sales on a market, according to
+// its last valid response.
+func quoted(ctx context.Context, s *db.DB, items []int64, market int64) (map[int64]bool, error) {
 	out := make(map[int64]bool, len(items))
 	_, err := db.CollectByIndex(ctx, s, func(r *sql.Rows, _ *struct{}) error {
 		var id int64
@@ -111,7 +111,7 @@ func quoted(ctx context.Context, s *db.DB, items, markets []int64) (map[int64]bo
 		}
 		all, err := refresh.DecodeQuotes(quotes)
 		out[id] = slices.ContainsFunc(all, func(q refresh.MarketSnapshot) bool {
-			return q.Reason != pricing.NotOffered && q.Reason != pricing.NotConfigured && slices.Contains(markets, q.MarketID)
+			return q.Reason != pricing.NotOffered && q.Reason != pricing.NotConfigured && q.MarketID == market
 		})
 		return err
 	}, `SELECT item_id, quotes FROM item_quotes WHERE item_id `+s.Dialect.OneOf(1), s.Dialect.EncodeIDs(items))

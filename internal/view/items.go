@@ -152,8 +152,8 @@ type itemList struct {
 	reader           *ItemReader
 	filter           prices.Filter
 	order            prices.Order
-	markets          []int64 // one of them must offer the item; nil: no market filter
-	priced, unpriced bool    // which kinds of items the list includes
+	market           int64 // market that must offer the item; 0: any
+	priced, unpriced bool  // which kinds of items the list includes
 }
 
 func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time) (*itemList, error) {
@@ -179,7 +179,7 @@ func (r *ItemReader) itemList(ctx context.Context, f *ItemFilter, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	l.markets, err = marketsOf(known, f.Market)
+	l.market, err = marketOf(known, f.Market)
 	return l, err
 }
 
@@ -268,11 +268,11 @@ const (
 	maxOfferedChunk = 8000
 )
 
-// offered reads entries until it has found limit entries that a selected market offers.
+// offered reads entries until it has found limit entries that the selected market offers.
 func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
 	next func(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error),
 ) ([]prices.Entry, error) {
-	if l.markets == nil {
+	if l.market == 0 {
 		return next(ctx, after, limit)
 	}
 	var out []prices.Entry
@@ -285,7 +285,7 @@ func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
 		for i := range entries {
 			ids[i] = entries[i].ID
 		}
-		quoted, err := quoted(ctx, l.reader.o.Store, ids, l.markets)
+		quoted, err := quoted(ctx, l.reader.o.Store, ids, l.market)
 		if err != nil {
 			return nil, err
 		}

@@ -169,7 +169,7 @@ func anyFilter(random *rand.Rand, all []view.StoredItem) view.ItemFilter {
 		f.Status = view.PriceStatuses()[random.IntN(len(view.PriceStatuses()))]
 	}
 	if some() {
-		f.Market = []string{"m", "n", "sim/m", "other/m"}[random.IntN(4)]
+		f.Market = []string{"n", "sim/n", "sim/m", "other/m"}[random.IntN(4)]
 	}
 	if some() {
 		f.Min = money.Micro(1+random.IntN(5)) * 1e6

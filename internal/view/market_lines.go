@@ -10,25 +10,36 @@ import (
 	"assay/internal/exchange"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/provider"
 	"assay/internal/refresh"
 )
 
-// MarketsOf returns the configured markets of a game, sorted by title. It returns only one market
-// per key.
-func (r *ItemReader) MarketsOf(app int32) []provider.Market {
-	var out []provider.Market
+// GameMarket is a configured market of a game.
+type GameMarket struct {
+	Name  string // provider/key
+	Key   string
+	Title string // with the provider's title if several providers carry the market
+}
+
+// MarketsOf returns the configured markets of a game, sorted by title.
+func (r *ItemReader) MarketsOf(app int32) []GameMarket {
+	providers := map[string]int{} // by key
+	var out []GameMarket
+	var of []string // title of the provider of each market
 	for _, p := range r.o.Providers {
-		for _, m := range p.Describe().Markets {
-			known := slices.ContainsFunc(out, func(o provider.Market) bool { return o.Key == m.Key })
-			if slices.Contains(m.AppIDs, app) && !known {
-				out = append(out, m)
+		d := p.Describe()
+		for _, m := range d.Markets {
+			if slices.Contains(m.AppIDs, app) {
+				out, of = append(out, GameMarket{Name: d.Name + "/" + m.Key, Key: m.Key, Title: m.Title}), append(of, d.Title)
+				providers[m.Key]++
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b provider.Market) int {
-		return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Key, b.Key))
-	})
+	for i := range out {
+		if m := &out[i]; providers[m.Key] > 1 {
+			m.Title += " (" + of[i] + ")"
+		}
+	}
+	slices.SortFunc(out, func(a, b GameMarket) int { return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Name, b.Name)) })
 	return out
 }
 

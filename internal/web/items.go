@@ -168,12 +168,11 @@ func sortChoices(current string) []choice {
 	return out
 }
 
-// marketChoices returns the markets of a game. Markets of several providers with the same key
-// are one choice, because the filter compares keys.
+// marketChoices returns the markets of a game. The current one is a key or provider/key, as in the API.
 func (s *itemPages) marketChoices(appID int32, current string) []choice {
 	out := []choice{{Label: "Any", Current: current == ""}}
 	for _, m := range s.Items.MarketsOf(appID) {
-		out = append(out, choice{m.Key, m.Title, m.Key == current})
+		out = append(out, choice{m.Name, m.Title, m.Name == current || m.Key == current})
 	}
 	if !slices.ContainsFunc(out, func(c choice) bool { return c.Current }) {
 		out = append(out, choice{current, current, true}) // a former market

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"assay/internal/catalog"
+	"assay/internal/provider"
 )
 
 var (
@@ -114,6 +115,18 @@ func TestItems_RejectsInvalidSearches(t *testing.T) {
 		if res := v.get("/items?" + query); res.StatusCode != http.StatusBadRequest {
 			t.Errorf("query %q: got status %d, want 400", query, res.StatusCode)
 		}
+	}
+}
+
+// A market of several providers is one choice per provider.
+func TestItems_ChoicesNameTheProvider(t *testing.T) {
+	shared := provider.Market{Key: "basalt", Title: "Basalt", AppIDs: []int32{catalog.CS2}}
+	w := newWorld(t, &sampleProvider{provider.Description{Name: "odd", Title: "Odd", Shape: provider.Batch, BatchSize: 10, Markets: []provider.Market{shared}}, nil})
+	body := w.visit(t, marketSecret).get("/items?market=sim/basalt").body
+	for _, option := range []string{
+		`<option value="odd/basalt">Basalt (Odd)</option>`, `<option value="sim/basalt" selected>Basalt (Market simulator)</option>`, `<option value="sim/aurum">Aurum</option>`,
+	} {
+		mustContain(t, body, option)
 	}
 }
 

@@ -6847,7 +6847,7 @@ type GetPricesItemsParams struct {
 	// Status Only items whose price has this status now.
 	Status *GetPricesItemsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 
-	// Market Only items that this market offers or has sold. The value is the key of the market or provider/key, such as steam or skinport/skinport. A key names that market of all providers.
+	// Market Only items that this market offers or has sold. The value is the key of the market or provider/key, such as steam or skinport/skinport. Send provider/key if several providers carry the market.
 	Market *string `form:"market,omitempty" json:"market,omitempty"`
 
 	// MinPrice Only items with at least this price, a decimal number of `currency`.
