@@ -92,6 +92,14 @@ func NewWithLists(slots, lists int) *Gate {
 func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
 	cheap := c == List && g.lists != nil
 	request := holderOf(ctx)
+	if request != nil {
+		select {
+		case request.entering <- struct{}{}:
+			defer func() { <-request.entering }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	if request.holds(cheap) {
 		return func() {}, ctx.Err()
 	}

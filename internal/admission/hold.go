@@ -11,7 +11,7 @@ import (
 // A request with a slot of the class List gives it back before an expensive read waits for one.
 // release may be called more than once.
 func Hold(ctx context.Context) (held context.Context, release func()) {
-	h := &holder{}
+	h := &holder{entering: make(chan struct{}, 1)}
 	return context.WithValue(ctx, holderKey{}, h), h.release
 }
 
@@ -19,6 +19,10 @@ type holderKey struct{}
 
 // holder is the slot of one request.
 type holder struct {
+	// entering has an element while a read of the request waits for a slot. Another read of the
+	// request would otherwise wait for a slot that this one keeps.
+	entering chan struct{}
+
 	mu    sync.Mutex
 	leave func() // frees the slot; nil: no slot
 	cheap bool   // the slot is one of the class List

@@ -34,6 +34,29 @@ func TestHold_KeepsTheSlotAfterTheRead(t *testing.T) {
 	})
 }
 
+func TestHold_ConcurrentReadsShareTheSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New(1)
+		leave := enter(t, g, List)
+		ctx, release := Hold(t.Context())
+		for range 3 {
+			go func() {
+				leave, err := g.Enter(ctx, List)
+				if err != nil {
+					t.Errorf("concurrent read of a request: got %v, want a slot", err)
+					return
+				}
+				leave()
+			}()
+		}
+		synctest.Wait() // all reads wait
+		leave()
+		synctest.Wait()
+		release()
+		enter(t, g, List)()
+	})
+}
+
 func TestHold_CountsEncodingAsPartOfTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)

@@ -147,42 +147,38 @@ func (r *OverviewReader) Overview(ctx context.Context) (out Overview, err error)
 	}
 	defer leave()
 	actions := r.headline.begin()
-	if out.Providers, err = r.all.Providers.ReadProviders(ctx); err != nil {
+	var jobs []refresh.Job
+	var state refresh.PriceState
+	var events []event.Stored
+	var situation Situation
+	err = Together(ctx,
+		into(&out.Providers, r.all.Providers.ReadProviders),
+		into(&out.Hours, r.all.Providers.ProviderHours),
+		into(&jobs, func(ctx context.Context) ([]refresh.Job, error) { return Jobs(ctx, r.o.Store, "", 1<<62, runsRead) }),
+		into(&state, r.PriceState),
+		into(&events, func(ctx context.Context) ([]event.Stored, error) { return event.List(ctx, r.o.Store, eventsRead) }),
+	)
+	if err != nil {
 		return out, err
 	}
-	if out.Hours, err = r.all.Providers.ProviderHours(ctx); err != nil {
-		return out, err
-	}
-	jobs, err := Jobs(ctx, r.o.Store, "", 1<<62, runsRead)
+	err = Together(ctx,
+		into(&out.Tiles, func(ctx context.Context) ([]Tile, error) { return r.tiles(ctx, jobs, state) }),
+		into(&out.Failures, func(ctx context.Context) ([]FailureReason, error) {
+			return r.all.Jobs.lastFailures(ctx, jobs[:min(debugJobs, len(jobs))])
+		}),
+		into(&situation, func(ctx context.Context) (Situation, error) { return r.situation(ctx, out.Providers, state, jobs) }),
+	)
 	if err != nil {
 		return out, err
 	}
 	for i := range jobs[:min(barsShown, len(jobs))] {
 		out.Runs = append(out.Runs, runBar(&jobs[i]))
 	}
-	state, err := r.PriceState(ctx)
-	if err != nil {
-		return out, err
-	}
-	if out.Tiles, err = r.tiles(ctx, jobs, state); err != nil {
-		return out, err
-	}
-	events, err := event.List(ctx, r.o.Store, eventsRead)
-	if err != nil {
-		return out, err
-	}
 	for _, e := range events {
 		out.Events = append(out.Events, EventLineOf(e))
 	}
-	if out.Failures, err = r.all.Jobs.lastFailures(ctx, jobs[:min(debugJobs, len(jobs))]); err != nil {
-		return out, err
-	}
 	if at, scheduled := r.o.Scheduled()["refresh"]; scheduled {
 		out.Next = &at
-	}
-	situation, err := r.situation(ctx, out.Providers, state, jobs)
-	if err != nil {
-		return out, err
 	}
 	out.Verdicts = VerdictsOf(&situation)
 	r.headline.set(r.o.Now(), out.Verdicts[0], actions) // pages agree with the overview

@@ -154,31 +154,20 @@ func (r *ProviderReader) ReadProviders(ctx context.Context) (ProvidersDebug, err
 	if out.Unconfigured == nil {
 		out.Unconfigured = []Unconfigured{}
 	}
-	providers, err := ProviderStates(ctx, r.o.Store)
-	if err != nil {
-		return out, err
-	}
-	states, err := refresh.MarketStates(ctx, r.o.Store)
-	if err != nil {
-		return out, err
-	}
-	markets, err := Markets(ctx, r.o.Store)
-	if err != nil {
-		return out, err
-	}
-	instances, err := refresh.Instances(ctx, r.o.Store)
-	if err != nil {
-		return out, err
-	}
-	claims, err := Claims(ctx, r.o.Store)
-	if err != nil {
-		return out, err
-	}
-	later, err := DeferredNames(ctx, r.o.Store)
-	if err != nil {
-		return out, err
-	}
-	files, err := ProviderFiles(ctx, r.o.Store)
+	var (
+		providers map[string]ProviderState
+		states    map[int64]refresh.MarketState
+		markets   map[int64]refresh.MarketName
+		instances []refresh.Instance
+		claims    []Claim
+		later     map[string]int64
+		files     map[string]map[string]ProviderFile
+	)
+	err := Together(ctx,
+		into(&providers, from(r.o.Store, ProviderStates)), into(&states, from(r.o.Store, refresh.MarketStates)),
+		into(&markets, from(r.o.Store, Markets)), into(&instances, from(r.o.Store, refresh.Instances)),
+		into(&claims, from(r.o.Store, Claims)), into(&later, from(r.o.Store, DeferredNames)), into(&files, from(r.o.Store, ProviderFiles)),
+	)
 	if err != nil {
 		return out, err
 	}

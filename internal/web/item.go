@@ -66,34 +66,39 @@ func (s *itemPages) item(w http.ResponseWriter, r *http.Request, sess session) e
 			page.UnusedQuotes++
 		}
 	}
-	if err := s.addRecords(r.Context(), &page, key); err != nil {
+	err = view.Together(r.Context(), append(s.records(&page, key), func(ctx context.Context) (err error) {
+		page.Chart, err = s.chartOf(ctx, key, &detail, r.URL.Query().Get("range"))
 		return err
-	}
-	if page.Chart, err = s.chartOf(r.Context(), key, &detail, r.URL.Query().Get("range")); err != nil {
+	})...)
+	if err != nil {
 		return err
 	}
 	page.Search.AppID = key.AppID
 	return s.show(w, r, "item", page)
 }
 
-// addRecords adds the figures, owners, runs and listings of an item.
-func (s *itemPages) addRecords(ctx context.Context, page *itemPage, key catalog.Key) error {
-	var err error
-	if page.Figures, err = s.History.Figures(ctx, key, ""); err != nil {
-		return err
+// records returns the parts that read the figures, owners, runs and listings of an item.
+func (s *itemPages) records(page *itemPage, key catalog.Key) []func(context.Context) error {
+	page.Market = !s.PricesOnly
+	return []func(context.Context) error{
+		func(ctx context.Context) (err error) { page.Figures, err = s.History.Figures(ctx, key, ""); return err },
+		func(ctx context.Context) (err error) {
+			page.Owners, err = s.Items.Owners(ctx, key, rowsShown)
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			page.Runs, err = s.Items.ItemRuns(ctx, key, rowsShown)
+			return err
+		},
+		func(ctx context.Context) error {
+			if !page.Market {
+				return nil
+			}
+			listings, err := s.Market.Listings(ctx, view.ListingFilter{AppID: key.AppID, Name: key.Name, Phase: &key.Phase, State: "active"}, "", rowsShown)
+			page.Listings = listings.Items
+			return err
+		},
 	}
-	if page.Owners, err = s.Items.Owners(ctx, key, rowsShown); err != nil {
-		return err
-	}
-	if page.Runs, err = s.Items.ItemRuns(ctx, key, rowsShown); err != nil {
-		return err
-	}
-	if page.Market = !s.PricesOnly; !page.Market {
-		return nil
-	}
-	listings, err := s.Market.Listings(ctx, view.ListingFilter{AppID: key.AppID, Name: key.Name, Phase: &key.Phase, State: "active"}, "", rowsShown)
-	page.Listings = listings.Items
-	return err
 }
 
 // itemCall returns the API call that returns the same explanation.

@@ -42,22 +42,28 @@ func (s *runPages) run(w http.ResponseWriter, r *http.Request, sess session) err
 	if err != nil {
 		return err
 	}
-	items, err := s.Jobs.JobItems(r.Context(), id, filter, r.URL.Query().Get("cursor"), itemsPerPage)
-	if err != nil {
-		return err
-	}
-	timeline, err := s.Jobs.Timeline(r.Context(), id)
+	var items view.Page[view.JobItem]
+	var timeline view.Timeline
+	var failures causes
+	err = view.Together(r.Context(),
+		func(ctx context.Context) (err error) {
+			items, err = s.Jobs.JobItems(ctx, id, filter, r.URL.Query().Get("cursor"), itemsPerPage)
+			return err
+		},
+		func(ctx context.Context) (err error) { timeline, err = s.Jobs.Timeline(ctx, id); return err },
+		func(ctx context.Context) (err error) {
+			failures, err = s.causes(ctx, id, panel.Run.FailedItems)
+			return err
+		},
+	)
 	if err != nil {
 		return err
 	}
 	page := runPage{
 		frame: s.frame("Run "+panel.Run.ID, "runs", &sess), Live: panel, Self: r.URL.RequestURI(),
-		Timeline: drawTimeline(timeline), Providers: timeline.Providers, States: stateTabs(panel.Run.Job, list),
+		Timeline: drawTimeline(timeline), Providers: timeline.Providers, Causes: failures, States: stateTabs(panel.Run.Job, list),
 		Items: items.Items, List: list.until(items.NextCursor),
 		API: apiCall{Method: http.MethodGet, Path: "/api/market-prices/jobs/" + panel.Run.ID + "/items?" + list.values.Encode()},
-	}
-	if page.Causes, err = s.causes(r.Context(), id, panel.Run.FailedItems); err != nil {
-		return err
 	}
 	if panel.Run.Live {
 		page.Refresh = refreshOf(panel)

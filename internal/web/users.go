@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	usersPerPage  = 50
+	usersPerPage  = 25 // each total reads all rows of the user
 	assetsPerPage = 50
 	valueDays     = 400 // maximum days of the chart
 )
