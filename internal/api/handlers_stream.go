@@ -28,7 +28,7 @@ const (
 	streamPiece = 64 << 10
 	// streamRate limits the bytes per second to all clients together while prices change. This leaves
 	// nearly all processor time to a refresh. Clients receive the remaining events afterwards.
-	streamRate = 16 << 20
+	streamRate = 32 << 20
 	// maxBehind limits the streams that read events from the database instead of memory.
 	maxBehind = 16
 	// retryStream is the time after which a disconnected client should reconnect, in milliseconds.
