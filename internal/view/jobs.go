@@ -281,29 +281,26 @@ func (r *JobReader) JobItems(ctx context.Context, id int64, f JobItemFilter, aft
 
 // nameSearch is a search for the items of a job by their names.
 type nameSearch struct {
-	words   prices.Words   // empty: all names
-	batches map[int64]bool // batches whose range includes a name with all words
+	words prices.Words      // empty: all names
+	items map[int64][]int64 // IDs of the items whose name contains all words, by batch
 }
 
 // nameSearch prepares a search in a job. Names of items with a price are in memory. A batch is a
 // range of name buckets.
 func (r *JobReader) nameSearch(ctx context.Context, words prices.Words, batches int) (nameSearch, error) {
-	search := nameSearch{words: words, batches: map[int64]bool{}}
+	search := nameSearch{words: words, items: map[int64][]int64{}}
 	if len(words) == 0 {
 		return search, nil
 	}
-	var found [catalog.Buckets]bool
+	add := func(id int64) {
+		batch := id >> 32 * int64(batches) / catalog.Buckets
+		search.items[batch] = append(search.items[batch], id)
+	}
 	// An item that gets its price between the two reads is in both results.
-	if err := unpricedBuckets(ctx, r.o.Store, words, &found); err != nil {
+	if err := findUnpriced(ctx, r.o.Store, words, add); err != nil {
 		return search, err
 	}
-	err := r.prices.Find(ctx, words, &found)
-	for bucket := range found {
-		if found[bucket] {
-			search.batches[int64(bucket*batches/catalog.Buckets)] = true
-		}
-	}
-	return search, err
+	return search, r.prices.Find(ctx, words, add)
 }
 
 // WriteJobItems writes the items of a job that match a filter as CSV, with a header line. It

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,23 +164,17 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, sea
 		if batches[k] > afterBatch {
 			afterItem = -1
 		}
-		most := limit - len(out)
-		if len(search.words) > 0 {
-			most = math.MaxInt32 // the words are compared below
-		}
 		var items []StoredJobItem
 		items, err = db.Collect(ctx, s.Read, func(r *sql.Rows, i *StoredJobItem) error {
 			return r.Scan(&i.Batch, &i.ItemID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.State, &i.Reason, &i.Attempts,
 				&i.PriceBefore, &i.PriceAfter, &i.Error)
 		}, `SELECT r.batch, r.item_id, i.app_id, i.name, i.phase, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
 			FROM (SELECT batch, item_id, state, reason, attempts, price_before, price_after, error FROM refresh_item
-				WHERE job_id = $1 AND batch = $2 AND item_id > $3 AND ($4 = '' OR state = $4) AND ($6 = '' OR error = $6) ORDER BY item_id LIMIT $5) r
-			JOIN item i ON i.id = r.item_id ORDER BY r.item_id`, job, batches[k], afterItem, f.State, most, f.Cause)
-		for i := range items {
-			if len(out) < limit && (len(search.words) == 0 || search.words.In(items[i].Key.Name)) {
-				out = append(out, items[i])
-			}
-		}
+				WHERE job_id = $1 AND batch = $2 AND item_id > $3 AND ($4 = '' OR state = $4) AND ($6 = '' OR error = $6)
+				AND ($7 OR item_id `+s.Dialect.OneOf(8)+`) ORDER BY item_id LIMIT $5) r
+			JOIN item i ON i.id = r.item_id ORDER BY r.item_id`, job, batches[k], afterItem, f.State, limit-len(out), f.Cause,
+			len(search.words) == 0, s.Dialect.EncodeIDs(search.items[batches[k]]))
+		out = append(out, items...)
 	}
 	return out, err
 }
@@ -207,7 +200,7 @@ func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, searc
 				return nil
 			}
 		}
-		if len(search.words) == 0 || search.batches[batch] {
+		if len(search.words) == 0 || len(search.items[batch]) > 0 {
 			out = append(out, batch)
 		}
 		return nil
@@ -219,17 +212,19 @@ func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, searc
 	return out, err
 }
 
-// unpricedBuckets adds the name buckets of items without a price whose name contains all words.
-func unpricedBuckets(ctx context.Context, s *db.DB, words prices.Words, found *[catalog.Buckets]bool) error {
+// findUnpriced calls fn with the ID of each item without a price whose name contains all words.
+func findUnpriced(ctx context.Context, s *db.DB, words prices.Words, fn func(id int64)) error {
 	return db.Each(ctx, s.Read, func(r *sql.Rows) error {
-		var bucket int64
+		var id int64
 		var name string
-		if err := r.Scan(&bucket, &name); err != nil {
+		if err := r.Scan(&id, &name); err != nil {
 			return err
 		}
-		found[bucket] = found[bucket] || words.In(name)
+		if words.In(name) {
+			fn(id)
+		}
 		return nil
-	}, `SELECT bucket, name FROM item WHERE `+refresh.Unpriced)
+	}, `SELECT id, name FROM item WHERE `+refresh.Unpriced)
 }
 
 const missingQueue = `

@@ -6839,7 +6839,7 @@ export interface operations {
                 q?: string;
                 /** @description Only items whose price has this status now. */
                 status?: "ok" | "thin" | "suspect" | "disputed" | "stale" | "noPrice";
-                /** @description Only items that this market offers or has sold. The value is the key of the market or provider/key, such as steam or skinport/skinport. A key names that market of all providers. */
+                /** @description Only items that this market offers or has sold. The value is the key of the market or provider/key, such as steam or skinport/skinport. Send provider/key if several providers carry the market. */
                 market?: string;
                 /** @description Only items with at least this price, a decimal number of `currency`. */
                 minPrice?: number;

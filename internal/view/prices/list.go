@@ -127,11 +127,13 @@ func (t *Table) List(ctx context.Context, f *Filter, o Order, after *Place, limi
 	return first.entries(), err
 }
 
-// Find adds the name buckets of items with a price whose name contains all words.
-func (t *Table) Find(ctx context.Context, words Words, found *[catalog.Buckets]bool) error {
+// Find calls fn with the ID of each item with a price whose name contains all words.
+func (t *Table) Find(ctx context.Context, words Words, fn func(id int64)) error {
 	var lower [catalog.MaxName]byte
 	return t.each(ctx, func(bucket int, names string, i *item) {
-		found[bucket] = found[bucket] || words.in(i.name(names), &lower)
+		if words.in(i.name(names), &lower) {
+			fn(int64(bucket)<<32 | int64(i.number))
+		}
 	})
 }
 
