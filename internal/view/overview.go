@@ -38,6 +38,9 @@ type RunBar struct {
 	LastError                string
 }
 
+// failed reports whether the run failed. A nil run did not.
+func (r *RunBar) failed() bool { return r != nil && (r.State == "failed" || r.Outcome == "failed") }
+
 // Tile is a figure with its values over the last seven days.
 type Tile struct {
 	Key    string // quoteAge (seconds), updated (items), failed (items), budgetLeft (millionths)
@@ -241,13 +244,17 @@ func (r *OverviewReader) situation(ctx context.Context, providers ProvidersDebug
 		s.addProvider(&providers.Providers[i])
 	}
 	for i := range jobs {
-		if j := &jobs[i]; j.Kind == refresh.Bulk {
-			bar := runBar(j)
-			if !j.State.Live() {
-				s.Last = &bar
-				break
-			}
+		bar := runBar(&jobs[i])
+		switch kind, live := jobs[i].Kind, jobs[i].State.Live(); {
+		case kind == refresh.Bulk && live:
 			s.Running = &bar
+		case kind == refresh.Bulk:
+			s.Last = &bar
+		case kind == refresh.Missing && !live && s.Missing == nil:
+			s.Missing = &bar
+		}
+		if s.Last != nil {
+			break
 		}
 	}
 	var err error

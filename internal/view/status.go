@@ -2,6 +2,8 @@ package view
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"time"
 
 	"assay/internal/event"
@@ -62,6 +64,17 @@ func (r *JobReader) Status(ctx context.Context) (Status, error) {
 		c.Freshness, err = r.fresh.get(ctx, c.key, r.o.Now, r.countFresh)
 	}
 	return c.Status, err
+}
+
+// ChosenProgress describes the progress of the newest run of chosen items. The text differs when the
+// run has made progress. It is empty without such a run.
+func (r *JobReader) ChosenProgress(ctx context.Context) (string, error) {
+	jobs, err := Jobs(ctx, r.o.Store, refresh.Chosen, math.MaxInt64, 1)
+	if err != nil || len(jobs) == 0 {
+		return "", err
+	}
+	j := &jobs[0]
+	return fmt.Sprint(j.ID, j.State, j.Stage, j.Counts), nil
 }
 
 // counted is a Status without Freshness, and the key to look up its Freshness.

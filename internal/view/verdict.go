@@ -32,6 +32,7 @@ type Situation struct {
 	Prices      int64           // items in scope with a price
 	QuoteAge    time.Duration   // 95th percentile of the age of their quotes; negative: no price
 	Last        *RunBar         // last bulk run that ended; nil: none
+	Missing     *RunBar         // last run for missing prices that ended, if it is newer than Last; nil: none
 	Running     *RunBar         // queued or running bulk run; nil: none
 	Held        int64           // held prices
 }
@@ -59,13 +60,16 @@ func VerdictsOf(s *Situation) []Verdict {
 	if n := len(s.Down); n > 0 {
 		add("bad", "Show providers", "/providers", "%s%s", countOf(n, s.Configured, s.Down), basis(s))
 	}
-	if l := s.Last; l != nil && (l.State == "failed" || l.Outcome == "failed") {
+	if l := s.Last; l.failed() {
 		add("bad", "Show the run", "/runs/"+l.ID, "The last run failed: %s", sentenceEnd(l.LastError, "no item got a price"))
+	}
+	if l := s.Missing; l.failed() {
+		add("bad", "Show the run", "/runs/"+l.ID, "The last run for missing prices failed: %s", sentenceEnd(l.LastError, "no item got a price"))
 	}
 	for _, q := range s.Quarantined {
 		add("warn", "Compare and accept", "/providers/"+url.PathEscape(q.Provider), "A response of %s/%s is in quarantine: %s", q.Provider, q.Market, sentenceEnd(q.Why, "it failed validation"))
 	}
-	if s.Last == nil && s.Running == nil {
+	if s.Last == nil && s.Running == nil && s.Missing == nil {
 		add("calm", "Start a run", "/runs", "No run has ended yet: start one to get prices.")
 	}
 	if s.Prices > 0 && s.QuoteAge > freshFor {

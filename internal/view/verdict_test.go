@@ -31,6 +31,16 @@ func TestVerdictsOf_PutsTheMostImportantFirst(t *testing.T) {
 			view.Situation{Configured: 1, Down: []string{"a"}, QuoteAge: -1, Last: &view.RunBar{ID: "8", State: "failed", Outcome: "failed", LastError: "a: timeout"}},
 			"bad The provider a fails. -> /providers\nbad The last run failed: a: timeout. -> /runs/8",
 		},
+		{
+			"the last run for missing prices failed",
+			view.Situation{Configured: 1, Prices: 1, QuoteAge: time.Minute, Last: ended, Missing: &view.RunBar{ID: "8", State: "failed", Outcome: "failed", LastError: "a: timeout"}},
+			"bad The last run for missing prices failed: a: timeout. -> /runs/8",
+		},
+		{
+			"all runs were for missing prices",
+			view.Situation{Configured: 1, Prices: 1, QuoteAge: time.Minute, Missing: ended},
+			"good Everything works: the provider responds; 95 % of 1 price are based on quotes at most 1 min old. -> /items",
+		},
 		{"no run yet", view.Situation{Configured: 1, QuoteAge: -1}, "calm No run has ended yet: start one to get prices. -> /runs"},
 		{"the first run is in progress", view.Situation{Configured: 1, QuoteAge: -1, Running: &view.RunBar{ID: "1"}}, "calm No item has a price yet. -> /runs"},
 		{

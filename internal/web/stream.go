@@ -100,13 +100,20 @@ func (s *pages) streamState(ctx context.Context) (streamState, error) {
 	if err != nil {
 		return streamState{}, err
 	}
-	id := ""
+	chosen, err := s.Jobs.ChosenProgress(ctx)
+	if err != nil {
+		return streamState{}, err
+	}
+	id, stage := "", ""
 	if status.Status.JobID != nil {
 		id = *status.Status.JobID
 	}
+	if status.Status.Stage != nil {
+		stage = *status.Status.Stage
+	}
 	return streamState{
-		run: fmt.Sprint(id, status.PendingItems, status.UpdatedItems, status.SkippedItems, status.NoQuoteItems, status.FailedItems,
-			status.TotalItems, status.Usage.RequestCount, status.Missing.PendingItems, status.Missing.Running),
+		run: fmt.Sprint(id, stage, status.PendingItems, status.UpdatedItems, status.SkippedItems, status.NoQuoteItems, status.FailedItems,
+			status.TotalItems, status.Usage.RequestCount, chosen, status.Missing.PendingItems, status.Missing.Running),
 		events: fmt.Sprint(s.Feed.Last()),
 	}, nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"assay/internal/catalog"
 )
 
 // listenTo returns the lines of a stream.
@@ -48,6 +50,19 @@ func TestStream_ReportsChangedParts(t *testing.T) {
 	next(t, lines, "event: hello")
 	w.start()
 	w.plan()
+	next(t, lines, "data: run")
+}
+
+func TestStream_ReportsRunOfChosenItems(t *testing.T) {
+	w := newWorld(t)
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	v := w.visit(t, adminToken)
+	lines := listenTo(t, v, server.URL)
+	next(t, lines, "event: hello")
+	v.choose("/items/refresh", []string{itemQuery(catalog.Key{AppID: catalog.CS2, Name: redline})}, "confirmed", "1")
+	next(t, lines, "data: run")
+	w.exec(`UPDATE refresh_job SET stage = 'apply', state = 'running' WHERE kind = 'items'`)
 	next(t, lines, "data: run")
 }
 
