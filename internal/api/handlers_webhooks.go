@@ -1,11 +1,13 @@
 package api
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"assay/internal/catalog"
 	"assay/internal/event"
@@ -209,7 +211,7 @@ func readText(in *strictjson.Reader, most int) string {
 func readWord[T ~string](in *strictjson.Reader, known []T) T {
 	text, ok := in.Text(1, 100)
 	if ok && !slices.Contains(known, T(text)) {
-		in.Fault("must be one of %v", known)
+		in.Fault("must be one of %s", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(known)), ", "), "[]"))
 	}
 	return T(text)
 }

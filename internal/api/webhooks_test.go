@@ -36,13 +36,13 @@ func TestWebhooks_ShowTheirSecretOnce(t *testing.T) {
 	if strings.Contains(h.log.String(), "whsec_") {
 		t.Error("the log contains a secret")
 	}
-	got := h.request("PATCH", path, `{"alert":{"change":0.1,"below":5.5}}`, asAdmin)
+	got := h.request("PATCH", path, `{"events":["job.failed","price.alert"],"alert":{"change":0.1,"below":5.5}}`, asAdmin)
 	var changed view.Webhook
 	h.must(json.Unmarshal([]byte(got.body), &changed))
 	if changed.Alert == nil || *changed.Alert != (view.WebhookAlert{Change: money.Scale / 10, Hours: 24, Below: 11 * money.Scale / 2}) {
 		t.Errorf("got %s, want the webhook with its alert", got.body)
 	}
-	got = h.request("PATCH", path, `{"enabled":false,"items":[],"alert":null}`, asAdmin)
+	got = h.request("PATCH", path, `{"enabled":false,"events":["job.failed"],"items":[],"alert":null}`, asAdmin)
 	h.must(json.Unmarshal([]byte(got.body), &changed))
 	if changed.State != "disabled" || changed.Alert != nil || changed.DisabledReason != "operator" || len(changed.Items) != 0 || changed.Users[0] != "u1" || changed.MinChange != made.MinChange {
 		t.Errorf("got %s, want the webhook with its changes", got.body)
@@ -57,14 +57,16 @@ func TestWebhooks_RefuseWrongSettings(t *testing.T) {
 		`{"url":"http://example.com/"}`:     {"/url"},
 		`{"url":"https://127.0.0.1:8443/"}`: {"/url"},
 		`{"url":"https://localhost/"}`:      {"/url"},
-		`{"url":"` + deadHook + `","events":["price.alert"]}`:                {"/alert"},
-		`{"url":"` + deadHook + `","events":["price.alert"],"alert":null}`:   {"/alert"},
-		`{"url":"","format":"xml","events":["job.ended"],"minChange":-1}`:    {"/url", "/format", "/events/0", "/minChange"},
-		`{"url":"` + deadHook + `","users":` + many + `}`:                    {"/users/20"},
-		`{"url":"` + deadHook + `","items":[""],"enabled":true}`:             {"/items/0", "/enabled"},
-		`{"url":"` + deadHook + `","minChange":"0.1","secret":"whsec_AAAA"}`: {"/minChange", "/secret"},
-		`{"url":"` + deadHook + `","alert":{"hours":721,"change":-1}}`:       {"/alert/hours", "/alert/change"},
-		`{"url":"` + deadHook + `","alert":{}}`:                              {"/alert"},
+		`{"url":"` + deadHook + `","events":["price.alert"]}`:                                     {"/alert"},
+		`{"url":"` + deadHook + `","events":["price.alert"],"alert":null}`:                        {"/alert"},
+		`{"url":"` + deadHook + `","events":["job.failed"],"alert":{"above":5}}`:                  {"/events"},
+		`{"url":"` + deadHook + `","events":["price.changed","price.alert"],"alert":{"above":5}}`: {"/events"},
+		`{"url":"","format":"xml","events":["job.ended"],"minChange":-1}`:                         {"/url", "/format", "/events/0", "/minChange"},
+		`{"url":"` + deadHook + `","users":` + many + `}`:                                         {"/users/20"},
+		`{"url":"` + deadHook + `","items":[""],"enabled":true}`:                                  {"/items/0", "/enabled"},
+		`{"url":"` + deadHook + `","minChange":"0.1","secret":"whsec_AAAA"}`:                      {"/minChange", "/secret"},
+		`{"url":"` + deadHook + `","alert":{"hours":721,"change":-1}}`:                            {"/alert/hours", "/alert/change"},
+		`{"url":"` + deadHook + `","alert":{}}`:                                                   {"/alert"},
 	} {
 		p := h.wantProblem(http.StatusBadRequest, "invalid_body", h.request("POST", "/api/webhooks", body, asAdmin))
 		var got []string

@@ -213,10 +213,17 @@ func public(host string) bool {
 	return last != "localhost" && strings.Trim(last, digits) != ""
 }
 
-// check returns a fault if a setting of the filter is missing.
+// check returns a fault if Events and Alert contradict each other. With an Alert, the webhook sends
+// alerts instead of price changes.
 func (f *Filter) check() error {
-	if f.Alert == nil && slices.Contains(f.Events, AlertKind) {
+	alerts := slices.Contains(f.Events, AlertKind)
+	switch {
+	case f.Alert == nil && alerts:
 		return invalid("/alert", "is required, because events has "+string(AlertKind))
+	case f.Alert != nil && len(f.Events) > 0 && !alerts:
+		return invalid("/events", "must have "+string(AlertKind)+", because alert is set")
+	case f.Alert != nil && slices.Contains(f.Events, event.PriceChanged):
+		return invalid("/events", "must not have "+string(event.PriceChanged)+", because alert replaces it: create another webhook for it")
 	}
 	return nil
 }

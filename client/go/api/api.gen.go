@@ -4604,7 +4604,7 @@ type NewWebhook struct {
 	// DisabledReason Why the webhook is disabled; empty: it is not.
 	DisabledReason WebhookDisabledReason `json:"disabledReason"`
 
-	// Events Kinds of events; empty: all. `price.alert` needs `alert`.
+	// Events Kinds of events; empty: all. `alert` needs `price.alert`, which then replaces `price.changed`.
 	Events []WebhookEventKind `json:"events"`
 
 	// FailingSince Since when all attempts failed; null if the last one succeeded.
@@ -6317,7 +6317,7 @@ type Webhook struct {
 	// DisabledReason Why the webhook is disabled; empty: it is not.
 	DisabledReason WebhookDisabledReason `json:"disabledReason"`
 
-	// Events Kinds of events; empty: all. `price.alert` needs `alert`.
+	// Events Kinds of events; empty: all. `alert` needs `price.alert`, which then replaces `price.changed`.
 	Events []WebhookEventKind `json:"events"`
 
 	// FailingSince Since when all attempts failed; null if the last one succeeded.
@@ -6395,7 +6395,7 @@ type WebhookBody struct {
 	// Alert Sends `price.alert` instead of `price.changed`, only when a price crosses a limit; null or absent: no alerts.
 	Alert *AlertBody `json:"alert,omitempty"`
 
-	// Events Kinds of events; empty: all. `price.alert` needs `alert`.
+	// Events Kinds of events; empty: all. `alert` needs `price.alert`, which then replaces `price.changed`.
 	Events *[]WebhookEventKind `json:"events,omitempty"`
 
 	// Format Form of the messages.
@@ -6458,7 +6458,7 @@ type WebhookPatch struct {
 	// Enabled false disables the webhook.
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Events Kinds of events; empty: all. `price.alert` needs `alert`.
+	// Events Kinds of events; empty: all. `alert` needs `price.alert`, which then replaces `price.changed`.
 	Events *[]WebhookEventKind `json:"events,omitempty"`
 
 	// Items Up to 200 market hash names.
@@ -7785,7 +7785,7 @@ type ClientInterface interface {
 
 	// GetPricesChanges List price changes after a change number, oldest first.
 	//
-	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/changes (the `GetPricesChanges` operationId).
 	GetPricesChanges(ctx context.Context, params *GetPricesChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9099,7 +9099,7 @@ func (c *Client) PatchOperatorsOperator(ctx context.Context, operator string, bo
 
 // GetPricesChanges List price changes after a change number, oldest first.
 //
-// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/changes (the `GetPricesChanges` operationId).
 func (c *Client) GetPricesChanges(ctx context.Context, params *GetPricesChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15103,7 +15103,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesChangesWithResponse List price changes after a change number, oldest first.
 	//
-	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19456,7 +19456,7 @@ func (c *ClientWithResponses) PatchOperatorsOperatorWithResponse(ctx context.Con
 
 // GetPricesChangesWithResponse List price changes after a change number, oldest first.
 //
-// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -805,7 +805,7 @@ export interface paths {
         };
         /**
          * List price changes after a change number, oldest first.
-         * @description Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items grows in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+         * @description Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
          */
         get: operations["getPricesChanges"];
         put?: never;
@@ -3492,7 +3492,7 @@ export interface components {
             createdAt: string;
             /** @description Why the webhook is disabled; empty: it is not. */
             disabledReason: components["schemas"]["WebhookDisabledReason"];
-            /** @description Kinds of events; empty: all. `price.alert` needs `alert`. */
+            /** @description Kinds of events; empty: all. `alert` needs `price.alert`, which then replaces `price.changed`. */
             events: components["schemas"]["WebhookEventKind"][];
             /**
              * Format: date-time
@@ -5386,7 +5386,7 @@ export interface components {
             createdAt: string;
             /** @description Why the webhook is disabled; empty: it is not. */
             disabledReason: components["schemas"]["WebhookDisabledReason"];
-            /** @description Kinds of events; empty: all. `price.alert` needs `alert`. */
+            /** @description Kinds of events; empty: all. `alert` needs `price.alert`, which then replaces `price.changed`. */
             events: components["schemas"]["WebhookEventKind"][];
             /**
              * Format: date-time
@@ -5477,7 +5477,7 @@ export interface components {
         WebhookBody: {
             /** @description Sends `price.alert` instead of `price.changed`, only when a price crosses a limit; null or absent: no alerts. */
             alert?: components["schemas"]["AlertBody"] | null;
-            /** @description Kinds of events; empty: all. `price.alert` needs `alert`. */
+            /** @description Kinds of events; empty: all. `alert` needs `price.alert`, which then replaces `price.changed`. */
             events?: components["schemas"]["WebhookEventKind"][];
             /** @description Form of the messages. */
             format?: components["schemas"]["WebhookFormat"];
@@ -5536,7 +5536,7 @@ export interface components {
             alert?: components["schemas"]["AlertBody"] | null;
             /** @description false disables the webhook. */
             enabled?: boolean;
-            /** @description Kinds of events; empty: all. `price.alert` needs `alert`. */
+            /** @description Kinds of events; empty: all. `alert` needs `price.alert`, which then replaces `price.changed`. */
             events?: components["schemas"]["WebhookEventKind"][];
             /** @description Up to 200 market hash names. */
             items?: string[];
