@@ -242,6 +242,13 @@ func webhookChange(r *http.Request) (webhook.Change, error) {
 	if err != nil {
 		return webhook.Change{}, err
 	}
+	alerts := slices.Contains(kinds, webhook.AlertKind)
+	switch {
+	case alert == nil && alerts:
+		return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "Enter a limit for price.alert.")
+	case alert != nil && len(kinds) > 0 && (!alerts || slices.Contains(kinds, event.PriceChanged)):
+		return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "With a limit for alerts, choose price.alert and not price.changed, which alerts replace.")
+	}
 	url := strings.TrimSpace(r.PostFormValue("url"))
 	if url == "" || len(url) > webhook.MaxURL {
 		return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "Enter an address of at most %d characters.", webhook.MaxURL)

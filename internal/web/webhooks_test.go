@@ -16,13 +16,13 @@ func TestWebhooks_CreatedChangedTestedAndDeleted(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
 	mustContain(t, v.get("/webhooks").body, "There are no webhooks.")
-	v.post("/webhooks", w.webhookFields("event", "job.failed", "items", "AK-47 | Redline (Field-Tested)\r\n\r\nMann Co. Key\r\n", "minChange", "12.5", "alertChange", "5", "alertAbove", "9.99")...)
+	v.post("/webhooks", w.webhookFields("event", "price.alert", "items", "AK-47 | Redline (Field-Tested)\r\n\r\nMann Co. Key\r\n", "minChange", "12.5", "alertChange", "5", "alertAbove", "9.99")...)
 	body := v.get("/webhooks").body
 	mustContain(t, body, "Webhook 1 is created.", "whsec_", w.receiver.URL+"/hook", "Healthy", "price alerts", "2 items")
 	if again := v.get("/webhooks").body; strings.Contains(again, "whsec_") {
 		t.Error("the second page shows the secret again, want it only on the first page")
 	}
-	mustContain(t, v.get("/webhooks/1").body, `value="12.5"`, `value="5"`, `value="24"`, `value="9.99"`, "Mann Co. Key", `value="job.failed" checked`, "Nothing was sent yet")
+	mustContain(t, v.get("/webhooks/1").body, `value="12.5"`, `value="5"`, `value="24"`, `value="9.99"`, "Mann Co. Key", `value="price.alert" checked`, "Nothing was sent yet")
 
 	v.post("/webhooks/1/test", "back", "/webhooks/1")
 	mustContain(t, v.get("/webhooks/1").body, "The test message was accepted in", "(status 200)")
@@ -81,6 +81,8 @@ func TestWebhooks_ExplainInvalidForms(t *testing.T) {
 		"The url must begin with https": {"url", "http://example.com/x", "format", "standard"},
 		"Choose one of the formats":     {"url", "https://example.com/x", "format", "fax"},
 		"Choose events from the list":   w.webhookFields("event", "nothing"),
+		"Enter a limit for price.alert": w.webhookFields("event", "price.alert"),
+		"choose price.alert and not":    w.webhookFields("event", "price.changed", "alertAbove", "5"),
 		"percentage from 0":             w.webhookFields("minChange", "-1"),
 		"at most 200 item names":        w.webhookFields("items", strings.Repeat("x\n", 201)),
 		"at most 20 users":              w.webhookFields("users", strings.Repeat("x\n", 21)),
