@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -211,7 +210,11 @@ func readText(in *strictjson.Reader, most int) string {
 func readWord[T ~string](in *strictjson.Reader, known []T) T {
 	text, ok := in.Text(1, 100)
 	if ok && !slices.Contains(known, T(text)) {
-		in.Fault("must be one of %s", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(known)), ", "), "[]"))
+		names := make([]string, len(known))
+		for i, word := range known {
+			names[i] = string(word)
+		}
+		in.Fault("must be one of %s", strings.Join(names, ", "))
 	}
 	return T(text)
 }

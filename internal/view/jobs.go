@@ -268,39 +268,34 @@ func (r *JobReader) JobItems(ctx context.Context, id int64, f JobItemFilter, aft
 	if err != nil {
 		return none, err
 	}
-	search, err := r.nameSearch(ctx, words, job.Batches)
+	named, err := r.namedItems(ctx, words, job.Batches)
 	if err != nil {
 		return none, err
 	}
-	rows, err := findJobItems(ctx, r.o.Store, id, f, search, int64(batch), item, limit+1)
+	rows, err := findJobItems(ctx, r.o.Store, id, f, named, int64(batch), item, limit+1)
 	if err != nil {
 		return none, err
 	}
 	return page(rows, limit, jobItem, func(i *StoredJobItem) *string { return cursor("jobItems", i.Batch, i.ItemID) }), nil
 }
 
-// nameSearch is a search for the items of a job by their names.
-type nameSearch struct {
-	words prices.Words      // empty: all names
-	items map[int64][]int64 // IDs of the items whose name contains all words, by batch
-}
-
-// nameSearch prepares a search in a job. Names of items with a price are in memory. A batch is a
-// range of name buckets.
-func (r *JobReader) nameSearch(ctx context.Context, words prices.Words, batches int) (nameSearch, error) {
-	search := nameSearch{words: words, items: map[int64][]int64{}}
+// namedItems returns the IDs of the items whose name contains all words, by batch of a job. It returns
+// nil if there are no words. Names of items with a price are in memory. A batch is a range of name
+// buckets.
+func (r *JobReader) namedItems(ctx context.Context, words prices.Words, batches int) (map[int64][]int64, error) {
 	if len(words) == 0 {
-		return search, nil
+		return nil, nil
 	}
+	named := map[int64][]int64{}
 	add := func(id int64) {
 		batch := id >> 32 * int64(batches) / catalog.Buckets
-		search.items[batch] = append(search.items[batch], id)
+		named[batch] = append(named[batch], id)
 	}
 	// An item that gets its price between the two reads is in both results.
 	if err := findUnpriced(ctx, r.o.Store, words, add); err != nil {
-		return search, err
+		return nil, err
 	}
-	return search, r.prices.Find(ctx, words, add)
+	return named, r.prices.Find(ctx, words, add)
 }
 
 // WriteJobItems writes the items of a job that match a filter as CSV, with a header line. It

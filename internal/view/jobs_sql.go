@@ -153,12 +153,13 @@ type StoredJobItem struct {
 // JobItems returns the items of a job in a state ("": all states), starting after the
 // given batch and item. It reads batch by batch, because all items of a batch are one row.
 func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
-	return findJobItems(ctx, s, job, JobItemFilter{State: state}, nameSearch{}, afterBatch, afterItem, limit)
+	return findJobItems(ctx, s, job, JobItemFilter{State: state}, nil, afterBatch, afterItem, limit)
 }
 
-// findJobItems returns the items of a job that match a filter and a search.
-func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, search nameSearch, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
-	batches, err := jobBatches(ctx, s, job, f, search, afterBatch)
+// findJobItems returns the items of a job that match a filter. named has the IDs of the wanted items by
+// batch; nil: all items.
+func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, named map[int64][]int64, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
+	batches, err := jobBatches(ctx, s, job, f, named, afterBatch)
 	var out []StoredJobItem
 	for k := 0; k < len(batches) && len(out) < limit && err == nil; k++ {
 		if batches[k] > afterBatch {
@@ -173,7 +174,7 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, sea
 				WHERE job_id = $1 AND batch = $2 AND item_id > $3 AND ($4 = '' OR state = $4) AND ($6 = '' OR error = $6)
 				AND ($7 OR item_id `+s.Dialect.OneOf(8)+`) ORDER BY item_id LIMIT $5) r
 			JOIN item i ON i.id = r.item_id ORDER BY r.item_id`, job, batches[k], afterItem, f.State, limit-len(out), f.Cause,
-			len(search.words) == 0, s.Dialect.EncodeIDs(search.items[batches[k]]))
+			named == nil, s.Dialect.EncodeIDs(named[batches[k]]))
 		out = append(out, items...)
 	}
 	return out, err
@@ -182,8 +183,8 @@ func findJobItems(ctx context.Context, s *db.DB, job int64, f JobItemFilter, sea
 // jobBatches returns the batches of a job in order, starting with the batch from. A state selects
 // batches that count items in it, because reading the items of a batch is expensive. A batch whose
 // items were all skipped by the plan has no row in refresh_batch. A cause
-// selects batches with items that failed for it. A search selects its batches.
-func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, search nameSearch, from int64) ([]int64, error) {
+// selects batches with items that failed for it. With named, only batches with wanted items count.
+func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, named map[int64][]int64, from int64) ([]int64, error) {
 	var out []int64
 	err := db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var batch int64
@@ -200,7 +201,7 @@ func jobBatches(ctx context.Context, s *db.DB, job int64, f JobItemFilter, searc
 				return nil
 			}
 		}
-		if len(search.words) == 0 || len(search.items[batch]) > 0 {
+		if named == nil || len(named[batch]) > 0 {
 			out = append(out, batch)
 		}
 		return nil

@@ -41,13 +41,20 @@ func next(t *testing.T, lines *bufio.Scanner, text string) {
 	t.Fatalf("the stream ended before %q with error %v, want the text", text, lines.Err())
 }
 
-func TestStream_ReportsChangedParts(t *testing.T) {
-	w := newWorld(t)
+// follow returns a visitor and the lines of a stream that has begun.
+func (w *world) follow(t *testing.T, secret string) (*visitor, *bufio.Scanner) {
+	t.Helper()
 	server := httptest.NewServer(w.handler)
 	t.Cleanup(server.Close)
-	v := w.visit(t, marketSecret)
+	v := w.visit(t, secret)
 	lines := listenTo(t, v, server.URL)
 	next(t, lines, "event: hello")
+	return v, lines
+}
+
+func TestStream_ReportsChangedParts(t *testing.T) {
+	w := newWorld(t)
+	_, lines := w.follow(t, marketSecret)
 	w.start()
 	w.plan()
 	next(t, lines, "data: run")
@@ -55,11 +62,7 @@ func TestStream_ReportsChangedParts(t *testing.T) {
 
 func TestStream_ReportsRunOfChosenItems(t *testing.T) {
 	w := newWorld(t)
-	server := httptest.NewServer(w.handler)
-	t.Cleanup(server.Close)
-	v := w.visit(t, adminToken)
-	lines := listenTo(t, v, server.URL)
-	next(t, lines, "event: hello")
+	v, lines := w.follow(t, adminToken)
 	v.choose("/items/refresh", []string{itemQuery(catalog.Key{AppID: catalog.CS2, Name: redline})}, "confirmed", "1")
 	next(t, lines, "data: run")
 	w.exec(`UPDATE refresh_job SET stage = 'apply', state = 'running' WHERE kind = 'items'`)

@@ -242,12 +242,12 @@ func webhookChange(r *http.Request) (webhook.Change, error) {
 	if err != nil {
 		return webhook.Change{}, err
 	}
-	alerts := slices.Contains(kinds, webhook.AlertKind)
-	switch {
-	case alert == nil && alerts:
-		return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "Enter a limit for price.alert.")
-	case alert != nil && len(kinds) > 0 && (!alerts || slices.Contains(kinds, event.PriceChanged)):
-		return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "With a limit for alerts, choose price.alert and not price.changed, which alerts replace.")
+	if filter := (webhook.Filter{Events: kinds, Alert: alert}); filter.Check() != nil {
+		text := "Enter a limit for price.alert."
+		if alert != nil {
+			text = "With a limit for alerts, choose price.alert and not price.changed, which alerts replace."
+		}
+		return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "%s", text)
 	}
 	url := strings.TrimSpace(r.PostFormValue("url"))
 	if url == "" || len(url) > webhook.MaxURL {

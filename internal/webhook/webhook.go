@@ -213,9 +213,9 @@ func public(host string) bool {
 	return last != "localhost" && strings.Trim(last, digits) != ""
 }
 
-// check returns a fault if Events and Alert contradict each other. With an Alert, the webhook sends
+// Check returns a fault if Events and Alert contradict each other. With an Alert, the webhook sends
 // alerts instead of price changes.
-func (f *Filter) check() error {
+func (f *Filter) Check() error {
 	alerts := slices.Contains(f.Events, AlertKind)
 	switch {
 	case f.Alert == nil && alerts:
@@ -231,7 +231,7 @@ func (f *Filter) check() error {
 // Create stores a webhook. The webhook gets only events that are written afterwards. The
 // secret signs its messages and is not shown again.
 func (s *Service) Create(ctx context.Context, h Webhook) (id int64, secret string, err error) {
-	if err := errors.Join(s.CheckURL(h.URL), h.Filter.check()); err != nil {
+	if err := errors.Join(s.CheckURL(h.URL), h.Filter.Check()); err != nil {
 		return 0, "", err
 	}
 	if err := s.o.Feed.Number(ctx); err != nil { // number all earlier events, so that the new cursor is after them
@@ -270,7 +270,7 @@ func (s *Service) Update(ctx context.Context, id int64, c Change) error {
 			return err
 		}
 		c.Apply(h)
-		if err := h.Filter.check(); err != nil {
+		if err := h.Filter.Check(); err != nil {
 			return err
 		}
 		switch {
