@@ -267,10 +267,7 @@ func TestDropBlobs_ReadsOnlyUnitsOfRunningJobs(t *testing.T) {
 	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
 		t.Run(engine, func(t *testing.T) {
 			d := dbtest.On(t, engine)
-			d.Open(t, db.Options{})
-			raw := d.Raw(t)
-			defer raw.Close()
-			for _, statement := range []string{
+			raw := d.Filled(t,
 				`INSERT INTO refresh_job (id, kind, forced, state, stage, requested_by, created_at)
 					WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
 					SELECT i, 'bulk', false, CASE WHEN i = 1000 THEN 'running' ELSE 'finished' END, 'apply', '', 0 FROM n`,
@@ -281,11 +278,7 @@ func TestDropBlobs_ReadsOnlyUnitsOfRunningJobs(t *testing.T) {
 					WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1999)
 					SELECT 9981 + i / 100, i % 100, '' FROM n`,
 				`ANALYZE`,
-			} {
-				if _, err := raw.ExecContext(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
-			}
+			)
 			if plan := d.Explain(t, raw, refresh.DropBlobsSQL); !strings.Contains(plan, "fetch_unit_job") || strings.Contains(plan, "SCAN u") || strings.Contains(plan, "Seq Scan on fetch_unit u") {
 				t.Errorf("got the plan\n%s, want the index fetch_unit_job and no scan of all units", plan)
 			}

@@ -195,6 +195,20 @@ func rowVersions(tb testing.TB, raw *sql.DB) string {
 	return `SELECT CAST(` + strings.Join(sums, " + ") + ` AS bigint)`
 }
 
+// Filled creates the schema, runs statements that add rows, and returns the connection that ran them.
+func (d Database) Filled(tb testing.TB, statements ...string) *sql.DB {
+	tb.Helper()
+	d.Open(tb, db.Options{})
+	raw := d.Raw(tb)
+	tb.Cleanup(func() { _ = raw.Close() })
+	for _, statement := range statements {
+		if _, err := raw.ExecContext(tb.Context(), statement); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return raw
+}
+
 // Explain returns the plan of a query. It queries the connection raw, from the method Raw.
 func (d Database) Explain(tb testing.TB, raw *sql.DB, query string, args ...any) string {
 	tb.Helper()

@@ -132,7 +132,7 @@ func (t *Table) Find(ctx context.Context, words Words, fn func(id int64)) error 
 	var lower [catalog.MaxName]byte
 	return t.each(ctx, func(bucket int, names string, i *item) {
 		if words.in(i.name(names), &lower) {
-			fn(int64(bucket)<<32 | int64(i.number))
+			fn(idOf(bucket, i))
 		}
 	})
 }
