@@ -79,7 +79,9 @@ func (l *loadRun) lookup(ctx context.Context, n int) (int, error) {
 
 // run applies the load, and waits for the last refresh and for missing prices.
 func (l *loadRun) run(ctx context.Context) error {
-	done := after(l.duration)
+	load, stop := context.WithTimeout(ctx, l.duration) // requests may take longer
+	defer stop()
+	done := load.Done()
 	var wg sync.WaitGroup
 	for _, p := range []*paced{l.pushes, l.lookups} {
 		wg.Go(func() { p.run(ctx, done) })

@@ -3,15 +3,14 @@ package admission
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // Limits of a Priority.
 const (
-	// restRatio is the ratio of a rest to the work before it. It is multiplied by the
-	// number of processes that share the work.
-	restRatio = 3
+	// restRatio is the ratio of a rest to the time in which the work before it ran beside
+	// requests. It is multiplied by the number of processes that share the work.
+	restRatio = 1
 	// maxPieceRest limits one rest of a piece of work in Run.
 	maxPieceRest = time.Second
 	// maxPacedRest limits one rest of work with a context from Paced.
@@ -26,23 +25,27 @@ const (
 
 // Priority gives requests priority over background work. The work consists of pieces.
 // While requests run, and for a second afterwards, each process runs one piece at a time.
-// After each piece it rests. The rest is three times the duration of the piece,
-// multiplied by the number of processes that share the work. Processors and database rows
-// are therefore free most of the time. Requests in other processes count as well. Without
-// requests, work runs at full speed. The methods of a Priority are safe for concurrent
-// use.
+// A piece also rests: as long as it ran beside requests, multiplied by the number of
+// processes that share the work. So frequent requests find free processors and database
+// rows for half of the time, and rare requests hardly delay the work. Requests in other processes
+// count as well. Without requests, work runs at full speed. The methods of a Priority are
+// safe for concurrent use.
 type Priority struct {
-	running   atomic.Int64              // requests that run now
-	begun     atomic.Int64              // requests since the start of the process
-	ended     atomic.Pointer[time.Time] // end of the last request
-	elsewhere atomic.Pointer[others]
-	slot      chan struct{} // full while a piece runs during requests
+	slot chan struct{} // full while a piece runs during requests
+
+	mu        sync.Mutex
+	running   int           // requests that run now
+	since     time.Time     // start of the first of them
+	busy      time.Duration // time with running requests, except that since then
+	ended     time.Time     // end of the last request
+	elsewhere others
 }
 
 // others is the last report about other processes.
 type others struct {
-	processes int       // number of processes, including this process
-	busy      time.Time // last report of new requests in another process
+	processes int       // number of processes, including this process; 0 before the first report
+	share     float64   // share of the time in which requests ran elsewhere, 0 to 1
+	busy      time.Time // last report of requests elsewhere
 }
 
 // NewPriority returns a Priority without running requests.
@@ -50,41 +53,50 @@ func NewPriority() *Priority { return &Priority{slot: make(chan struct{}, 1)} }
 
 // Begin registers a running request. The caller must call end once when the request ends.
 func (p *Priority) Begin() (end func()) {
-	p.running.Add(1)
-	p.begun.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running == 0 {
+		p.since = time.Now()
+	}
+	p.running++
 	return func() {
-		now := time.Now()
-		p.ended.Store(&now)
-		p.running.Add(-1)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ended = time.Now()
+		if p.running--; p.running == 0 {
+			p.busy += p.ended.Sub(p.since)
+		}
 	}
 }
 
-// Begun returns the number of requests since the start of the process.
-func (p *Priority) Begun() int64 { return p.begun.Load() }
+// BusyTime returns the time in which requests have run since the start of the process.
+func (p *Priority) BusyTime() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running == 0 {
+		return p.busy
+	}
+	return p.busy + time.Since(p.since)
+}
 
 // ReportPeers stores the number of processes that share the work, including this process.
-// requests reports whether another process got requests since the last report.
-func (p *Priority) ReportPeers(processes int, requests bool) {
-	now := others{processes: processes}
-	if before := p.elsewhere.Load(); before != nil {
-		now.busy = before.busy
+// share is the share of the time since the last report in which requests ran in the other
+// processes, as their sum.
+func (p *Priority) ReportPeers(processes int, share float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.elsewhere.processes = processes
+	if share > 0 { // a report without requests can mean that a heartbeat is late
+		p.elsewhere.share, p.elsewhere.busy = min(share, 1), time.Now()
 	}
-	if requests {
-		now.busy = time.Now()
-	}
-	p.elsewhere.Store(&now)
 }
 
 // Busy reports whether background work must run slowly because of requests.
 func (p *Priority) Busy() bool {
-	if p.running.Load() > 0 {
-		return true
-	}
-	if ended := p.ended.Load(); ended != nil && time.Since(*ended) < recent {
-		return true
-	}
-	o := p.elsewhere.Load()
-	return o != nil && time.Since(o.busy) < 2*recent // reports arrive about every second
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running > 0 || time.Since(p.ended) < recent ||
+		time.Since(p.elsewhere.busy) < 2*recent // reports arrive about every second
 }
 
 // Run runs a piece of work. piece reports whether there is more work. If there is more
@@ -99,7 +111,7 @@ func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bo
 			return false, ctx.Err()
 		}
 	}
-	w := &paced{priority: p, longest: maxPieceRest, since: time.Now()}
+	w := p.begin(maxPieceRest)
 	if more, err = piece(context.WithValue(ctx, pacedKey{}, w)); more && err == nil {
 		w.rest(ctx, 0)
 	}
@@ -109,7 +121,7 @@ func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bo
 // Paced returns a context for work that runs outside of Run because it mostly waits for
 // I/O. With this context, Yield rests for at most 50 ms.
 func (p *Priority) Paced(ctx context.Context) context.Context {
-	return context.WithValue(ctx, pacedKey{}, &paced{priority: p, longest: maxPacedRest, since: time.Now()})
+	return context.WithValue(ctx, pacedKey{}, p.begin(maxPacedRest))
 }
 
 // Yield pauses a piece of work in favour of requests. A piece should call it often. Yield
@@ -128,31 +140,46 @@ type paced struct {
 	priority *Priority
 	longest  time.Duration // limit of one rest
 
-	mu     sync.Mutex // held during a rest, so that all goroutines of the piece rest
-	since  time.Time  // end of the last rest
+	mu     sync.Mutex    // held during a rest, so that all goroutines of the piece rest
+	since  time.Time     // end of the last rest
+	busy   time.Duration // BusyTime at that time
 	rested time.Duration
 }
 
-// rest rests in proportion to the time since the last rest. It does nothing if that time
-// is shorter than atLeast.
+// begin returns a piece of work that begins now.
+func (p *Priority) begin(longest time.Duration) *paced {
+	return &paced{priority: p, longest: longest, since: time.Now(), busy: p.BusyTime()}
+}
+
+// rest rests in proportion to the requests since the last rest. It does nothing if the time
+// since then is shorter than atLeast.
 func (w *paced) rest(ctx context.Context, atLeast time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	worked := time.Since(w.since)
-	if worked < atLeast || !w.priority.Busy() || w.rested >= maxTotalRest {
+	began := time.Now()
+	worked := began.Sub(w.since)
+	if worked < atLeast || w.rested >= maxTotalRest {
 		return
 	}
-	share := restRatio
-	if o := w.priority.elsewhere.Load(); o != nil {
-		share *= max(1, o.processes)
+	if length := min(w.priority.restFor(worked, w.priority.BusyTime()-w.busy), w.longest); length > 0 {
+		rest := time.NewTimer(length)
+		defer rest.Stop()
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+		}
 	}
-	began := time.Now()
-	rest := time.NewTimer(min(time.Duration(share)*worked, w.longest))
-	defer rest.Stop()
-	select {
-	case <-rest.C:
-	case <-ctx.Done():
-	}
-	w.since = time.Now()
+	w.since, w.busy = time.Now(), w.priority.BusyTime()
 	w.rested += w.since.Sub(began)
+}
+
+// restFor returns how long to rest after work during which requests ran here for the given time.
+func (p *Priority) restFor(worked, beside time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := p.elsewhere
+	if time.Since(o.busy) < 2*recent {
+		beside = min(worked, beside+time.Duration(o.share*float64(worked)))
+	}
+	return restRatio * time.Duration(max(1, o.processes)) * beside
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestPriority_WorkRestsOnlyDuringAndAfterRequests(t *testing.T) {
+func TestPriority_WorkRestsAsLongAsItRanBesideRequests(t *testing.T) {
 	const took = 10 * time.Millisecond
 	failure := errors.New("no")
 	none, running := func(*Priority) {}, func(p *Priority) { p.Begin() }
@@ -21,19 +21,20 @@ func TestPriority_WorkRestsOnlyDuringAndAfterRequests(t *testing.T) {
 	}{
 		"no request":        {before: none, took: took},
 		"a running request": {before: running, took: took, rest: restRatio * took},
-		"a recent request":  {before: func(p *Priority) { p.Begin()() }, took: took, rest: restRatio * took},
-		"an old request": {before: func(p *Priority) {
-			p.Begin()()
-			<-time.After(recent)
-		}, took: took},
-		"a short request during the piece":       {before: none, meanwhile: func(p *Priority) { p.Begin()() }, took: took, rest: restRatio * took},
-		"requests in one of four processes":      {before: func(p *Priority) { p.ReportPeers(4, true); p.ReportPeers(4, false) }, took: took, rest: 4 * restRatio * took},
-		"four processes without requests":        {before: func(p *Priority) { p.ReportPeers(4, false) }, took: took},
-		"requests in this one of four processes": {before: func(p *Priority) { p.ReportPeers(4, false); p.Begin() }, took: took, rest: 4 * restRatio * took},
-		"old requests in another process":        {before: func(p *Priority) { p.ReportPeers(2, true); <-time.After(2 * recent) }, took: took},
-		"a long piece":                           {before: running, took: time.Minute, rest: maxPieceRest},
-		"no more work":                           {before: running, took: took, done: true},
-		"a failure":                              {before: running, took: took, err: failure},
+		"a request before":  {before: func(p *Priority) { p.Begin()() }, took: took},
+		"a request during half of the piece": {before: none, meanwhile: func(p *Priority) {
+			end := p.Begin()
+			time.AfterFunc(took/2, end)
+		}, took: took, rest: restRatio * took / 2},
+		"two requests at the same time":           {before: func(p *Priority) { p.Begin(); p.Begin() }, took: took, rest: restRatio * took},
+		"requests all the time in four processes": {before: func(p *Priority) { p.ReportPeers(4, 3); p.Begin() }, took: took, rest: 4 * restRatio * took},
+		"requests for half of the time elsewhere": {before: func(p *Priority) { p.ReportPeers(4, 0.5) }, took: took, rest: 4 * restRatio * took / 2},
+		"four processes without requests":         {before: func(p *Priority) { p.ReportPeers(4, 0) }, took: took},
+		"requests in this one of four processes":  {before: func(p *Priority) { p.ReportPeers(4, 0); p.Begin() }, took: took, rest: 4 * restRatio * took},
+		"old requests in another process":         {before: func(p *Priority) { p.ReportPeers(2, 1); <-time.After(2 * recent) }, took: took},
+		"a long piece":                            {before: running, took: time.Minute, rest: maxPieceRest},
+		"no more work":                            {before: running, took: took, done: true},
+		"a failure":                               {before: running, took: took, err: failure},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := NewPriority()
@@ -85,8 +86,8 @@ func TestPriority_RunsOnePieceAtATimeDuringRequests(t *testing.T) {
 			if got := time.Since(start); got != want {
 				t.Errorf("busy %v: %d pieces took %v, want %v", busy, pieces, got, want)
 			}
-			if begun := p.Begun(); begun > 1 {
-				t.Errorf("got %d requests, want at most 1", begun)
+			if busy && p.BusyTime() != want || !busy && p.BusyTime() != 0 {
+				t.Errorf("busy %v: got requests for %v, want them for all or no time", busy, p.BusyTime())
 			}
 		})
 	}
@@ -132,6 +133,25 @@ func TestPriority_WaitForAnotherPieceEndsWithTheContext(t *testing.T) {
 	})
 }
 
+// While requests run, other pieces wait, also shortly after the last request.
+func TestPriority_IsBusyForASecondAfterARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPriority()
+		if p.Busy() {
+			t.Error("before the first request: got busy, want idle")
+		}
+		p.Begin()()
+		<-time.After(recent - 1)
+		if !p.Busy() {
+			t.Error("just before a second has passed: got idle, want busy")
+		}
+		<-time.After(1)
+		if p.Busy() {
+			t.Error("a second after the request: got busy, want idle")
+		}
+	})
+}
+
 // A long piece rests in proportion to its work since the last rest. All its rests together
 // take at most maxTotalRest.
 func TestRest_PausesALongPiece(t *testing.T) {
@@ -142,7 +162,7 @@ func TestRest_PausesALongPiece(t *testing.T) {
 			Yield(ctx)
 		}
 	}
-	const many = 1_000
+	const many = 2_000
 	for name, c := range map[string]struct {
 		requests bool
 		do       func(ctx context.Context, p *Priority) error
@@ -167,7 +187,7 @@ func TestRest_PausesALongPiece(t *testing.T) {
 		"a very long piece": {requests: true, do: func(ctx context.Context, p *Priority) error {
 			_, err := p.Run(ctx, func(ctx context.Context) (bool, error) { work(ctx, many); return false, nil })
 			return err
-		}, want: many*step + maxTotalRest + restRatio*step - maxTotalRest%(restRatio*step)},
+		}, want: many*step + maxTotalRest},
 		"work that mostly waits": {requests: true, do: func(ctx context.Context, p *Priority) error {
 			ctx = p.Paced(ctx)
 			<-time.After(time.Second)

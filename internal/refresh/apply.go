@@ -17,7 +17,7 @@ const (
 	// faster than many small ones.
 	sharedRange = 130_000
 	// besideSyncs replaces sharedRange while syncs run, because a sync may wait for a range.
-	besideSyncs = 2_000
+	besideSyncs = 5_000
 	// fewChanged decides how Apply finds the rows to write. If fewer than 1 in fewChanged items
 	// have changed, it uses the index on items. Otherwise it scans all rows, which is faster
 	// because a scan visits each page once.

@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,9 +23,9 @@ type Instance struct {
 
 // Heartbeat is the heartbeat counter of an instance as another instance read it.
 type Heartbeat struct {
-	Owner string
-	Count int64
-	Syncs int64 // number of syncs that the instance has begun
+	Owner    string
+	Count    int64
+	SyncTime time.Duration // time in which syncs have run in the instance
 }
 
 // NoHeartbeat is the counter of a claim owner that is not registered.
@@ -54,9 +53,9 @@ type peers struct {
 
 // observedHeartbeat is the counter of an instance, with the time of the first read of this value.
 type observedHeartbeat struct {
-	count int64
-	syncs int64
-	since time.Duration
+	count    int64
+	syncTime time.Duration
+	since    time.Duration
 }
 
 // observe stores the counters and returns the instances with an expired lease. All leases
@@ -72,7 +71,7 @@ func (w *peers) observe(heartbeats []Heartbeat, now time.Duration) (expired []He
 	for _, p := range heartbeats {
 		s, known := w.observed[p.Owner]
 		if !known || s.count != p.Count {
-			s = observedHeartbeat{count: p.Count, syncs: p.Syncs, since: now}
+			s = observedHeartbeat{count: p.Count, syncTime: p.SyncTime, since: now}
 		}
 		seen[p.Owner] = s
 		if now-s.since >= Lease {
@@ -83,14 +82,17 @@ func (w *peers) observe(heartbeats []Heartbeat, now time.Duration) (expired []He
 	return expired
 }
 
-// syncing reports whether syncs have begun in other instances since the last read.
-func (w *peers) syncing(heartbeats []Heartbeat, self string) bool {
+// syncing returns the share of the last heartbeat interval in which syncs ran in other
+// instances, as the sum of the instances.
+func (w *peers) syncing(heartbeats []Heartbeat, self string) (share float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(heartbeats, func(p Heartbeat) bool {
-		s, known := w.observed[p.Owner]
-		return known && p.Owner != self && p.Syncs != s.syncs
-	})
+	for _, p := range heartbeats {
+		if s, known := w.observed[p.Owner]; known && p.Owner != self {
+			share += max(0, p.SyncTime-s.syncTime).Seconds() / heartbeatEvery.Seconds()
+		}
+	}
+	return share
 }
 
 // next returns the time until the next lease can expire, but at most one heartbeat interval.
@@ -145,7 +147,7 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	e.heartbeats++
 	report := e.report()
 	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		if known, err = writeHeartbeat(tx, e.owner, report, e.priority.Begun()); err != nil || known {
+		if known, err = writeHeartbeat(tx, e.owner, report, e.priority.BusyTime()); err != nil || known {
 			return err
 		}
 		return Register(tx, e.instance())

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"assay/internal/db"
 )
@@ -24,8 +25,8 @@ func Register(t *db.Tx, i Instance) error {
 
 // writeHeartbeat increments the counter of an instance and stores its report. It returns
 // false if the instance is no longer registered, because others have taken over.
-func writeHeartbeat(t *db.Tx, owner, report string, syncs int64) (bool, error) {
-	n, err := t.Exec(`UPDATE instance SET heartbeat = heartbeat + 1, heartbeat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, db.Micros(t.Now()), report, syncs)
+func writeHeartbeat(t *db.Tx, owner, report string, syncTime time.Duration) (bool, error) {
+	n, err := t.Exec(`UPDATE instance SET heartbeat = heartbeat + 1, heartbeat_at = $2, report = $3, sync_time = $4 WHERE owner = $1`, owner, db.Micros(t.Now()), report, syncTime.Microseconds())
 	return n == 1, err
 }
 
@@ -78,7 +79,7 @@ func knowsInstance(t *db.Tx, owner string) (known bool, err error) {
 // heartbeats selects the counters of all instances, and the owners of claims without an
 // instance.
 const heartbeats = `
-SELECT owner, heartbeat, syncs FROM instance
+SELECT owner, heartbeat, sync_time FROM instance
 UNION ALL
 SELECT owner, -1, 0 FROM (
 	SELECT owner FROM fetch_unit WHERE state = 'running'
@@ -87,7 +88,12 @@ WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
 // readHeartbeats returns the counters of all instances and unregistered claim owners.
 func readHeartbeats(ctx context.Context, s *db.DB) ([]Heartbeat, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *Heartbeat) error { return r.Scan(&p.Owner, &p.Count, &p.Syncs) }, heartbeats)
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *Heartbeat) error {
+		var micros int64
+		err := r.Scan(&p.Owner, &p.Count, &micros)
+		p.SyncTime = time.Duration(micros) * time.Microsecond
+		return err
+	}, heartbeats)
 }
 
 // Instances returns all registered instances, the oldest first.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/db"
 	"assay/internal/dispatch"
 	"assay/internal/inventory"
@@ -23,8 +24,9 @@ import (
 // heartbeats and its monotonic clock.
 type instance struct {
 	*refresh.Engine
-	name    string
-	elapsed atomic.Int64
+	name     string
+	elapsed  atomic.Int64
+	priority *admission.Priority
 	// atNow is called whenever the engine reads the wall clock.
 	atNow atomic.Pointer[func()]
 }
@@ -39,7 +41,7 @@ type cluster struct {
 // join adds an instance with its own providers to the cluster.
 func (w *cluster) join(name string, providers ...*fakeProvider) *instance {
 	w.tb.Helper()
-	i := &instance{name: name}
+	i := &instance{name: name, priority: admission.NewPriority()}
 	var list []provider.Provider
 	for _, s := range providers {
 		list = append(list, s)
@@ -47,7 +49,7 @@ func (w *cluster) join(name string, providers ...*fakeProvider) *instance {
 	var err error
 	i.Engine, err = refresh.New(w.tb.Context(), refresh.Options{
 		Store: w.open(), Config: w.cfg, Providers: list, Wake: func(string) { w.woken.Store(true) },
-		Owner: name, Version: "test", Shared: true,
+		Owner: name, Version: "test", Shared: true, Priority: i.priority,
 		Elapsed: func() time.Duration { return time.Duration(i.elapsed.Load()) },
 		Now: func() time.Time {
 			if fn := i.atNow.Load(); fn != nil {
@@ -277,6 +279,18 @@ func TestLease_HeartbeatKeepsClaims(t *testing.T) {
 		w.drainBy(a, b)
 		equal(t, "requests", w.count(`SELECT sum(requests) FROM fetch_unit`), 1)
 		equal(t, "updated", w.last(refresh.Bulk).Counts.Updated, 10)
+	})
+}
+
+func TestLease_HeartbeatsReportSyncsToOtherInstances(t *testing.T) {
+	shared(t, func(t *testing.T, w *cluster) {
+		a, b := w.join("a"), w.join("b")
+		w.pass(time.Second, a, b)
+		equal(t, "busy before a sync", a.priority.Busy(), false)
+		end := b.priority.Begin()
+		w.pass(time.Second, b, a)
+		equal(t, "busy while another instance runs a sync", a.priority.Busy(), true)
+		end()
 	})
 }
 

@@ -165,7 +165,7 @@ CREATE TABLE instance (
     heartbeat    bigint NOT NULL,             -- counter, increased by the process
     heartbeat_at bigint NOT NULL,             -- by the clock of the process; for display only
     report       text   NOT NULL,             -- JSON: state of the providers that it requests; empty before the first heartbeat
-    syncs        bigint NOT NULL DEFAULT 0, -- number of inventory syncs that started in the process
+    sync_time    bigint NOT NULL DEFAULT 0, -- time in which inventory syncs have run in the process, in microseconds
     modules      text   NOT NULL DEFAULT '' -- MODULES of the process
 ) WITH (fillfactor = 10);
 

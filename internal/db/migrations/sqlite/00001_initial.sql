@@ -158,7 +158,7 @@ CREATE TABLE instance (
     heartbeat    INTEGER NOT NULL,             -- counter, increased by the process
     heartbeat_at INTEGER NOT NULL,             -- by the clock of the process; for display only
     report       TEXT    NOT NULL,             -- JSON: state of the providers that it requests; empty before the first heartbeat
-    syncs        INTEGER NOT NULL DEFAULT 0, -- number of inventory syncs that started in the process
+    sync_time    INTEGER NOT NULL DEFAULT 0, -- time in which inventory syncs have run in the process, in microseconds
     modules      TEXT    NOT NULL DEFAULT '' -- MODULES of the process
 ) WITHOUT ROWID;
 
