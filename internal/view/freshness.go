@@ -14,16 +14,16 @@ const (
 	// first caller after freshRenew starts a new count. The other callers get the old count
 	// meanwhile, unless it is older than freshKeep. OverviewReader.KeepState counts after freshSoon,
 	// so that requests need not.
-	freshKeep, freshRenew, freshSoon = 5 * time.Second, 4 * time.Second, 2 * time.Second
+	freshKeep, freshRenew, freshSoon = 10 * time.Second, 9 * time.Second, 6 * time.Second
 )
 
 // freshKey identifies the state that a count belongs to. A different key means that the count
 // is probably outdated.
 type freshKey struct {
-	job     int64
-	state   refresh.State
-	updated int64
-	queued  int64
+	job       int64
+	estimated bool // the job changes no price any more
+	updated   int64
+	queued    int64
 }
 
 // freshness caches the last count of all items. One count takes about 0.1 s.
@@ -38,19 +38,20 @@ type freshness struct {
 
 // get returns the cached count if it is recent enough. Otherwise it counts, or waits for the
 // count that another caller started.
-func (f *freshness) get(ctx context.Context, key freshKey, now func() time.Time, count func(context.Context, time.Time) (Freshness, error)) (Freshness, error) {
+func (f *freshness) get(ctx context.Context, c *counted, now func() time.Time, count func(context.Context, time.Time) (Freshness, error)) (Freshness, error) {
 	f.mu.Lock()
 	f.used = now()
 	f.mu.Unlock()
-	return f.newer(ctx, key, freshRenew, now, count)
+	return f.newer(ctx, c, freshRenew, now, count)
 }
 
 // newer is get with another age at which a new count starts.
-func (f *freshness) newer(ctx context.Context, key freshKey, renew time.Duration, now func() time.Time, count func(context.Context, time.Time) (Freshness, error)) (Freshness, error) {
+func (f *freshness) newer(ctx context.Context, c *counted, renew time.Duration, now func() time.Time, count func(context.Context, time.Time) (Freshness, error)) (Freshness, error) {
+	key := c.key
 	for {
 		f.mu.Lock()
 		age := now().Sub(f.at)
-		good := !f.at.IsZero() && age >= 0 && age < freshKeep && (key.state.Live() || key == f.key)
+		good := !f.at.IsZero() && age >= 0 && age < freshKeep && (c.Status.Status.Running || key == f.key)
 		pending := f.pending
 		if good && (age < renew || pending != nil) {
 			defer f.mu.Unlock()
@@ -95,6 +96,17 @@ func (f *freshness) inUse(now time.Time) bool {
 	return now.Sub(f.used) < inUse
 }
 
+// soon returns the age at which the loop beside requests counts again. It counts at once when
+// a job has changed its last price, so that requests after the job need not wait.
+func (f *freshness) soon(key freshKey) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if key.estimated && key != f.key {
+		return 0
+	}
+	return freshSoon
+}
+
 // renewFreshness counts the items if the count is in use and soon too old.
 func (r *JobReader) renewFreshness(ctx context.Context) error {
 	if !r.fresh.inUse(r.o.Now()) {
@@ -102,7 +114,7 @@ func (r *JobReader) renewFreshness(ctx context.Context) error {
 	}
 	c, err := r.status.Do(ctx, r.readStatus)
 	if err == nil {
-		_, err = r.fresh.newer(ctx, c.key, freshSoon, r.o.Now, r.countFresh)
+		_, err = r.fresh.newer(ctx, &c, r.fresh.soon(c.key), r.o.Now, r.countFresh)
 	}
 	return err
 }

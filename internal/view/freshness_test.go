@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"assay/internal/refresh"
 )
 
 // counter simulates a slow count and records the number of calls.
@@ -25,15 +23,20 @@ func (c *counter) count(context.Context, time.Time) (Freshness, error) {
 }
 
 var (
-	running = freshKey{job: 1, state: refresh.Running}
-	ended   = freshKey{job: 1, state: refresh.Finished}
+	running  = ofJob(true, freshKey{job: 1})
+	applying = ofJob(true, freshKey{job: 1, estimated: true})
+	ended    = ofJob(false, freshKey{job: 1, estimated: true})
 )
 
+func ofJob(running bool, key freshKey) *counted {
+	return &counted{Status{Status: RunStatus{Running: running}}, key}
+}
+
 // get returns the number of the count that f returned, and the time that the call took.
-func get(t *testing.T, f *freshness, key freshKey, c *counter) (which int64, took time.Duration) {
+func get(t *testing.T, f *freshness, of *counted, c *counter) (which int64, took time.Duration) {
 	t.Helper()
 	began := time.Now()
-	got, err := f.get(t.Context(), key, time.Now, c.count)
+	got, err := f.get(t.Context(), of, time.Now, c.count)
 	if err != nil && c.err == nil {
 		t.Error(err)
 	}
@@ -41,9 +44,9 @@ func get(t *testing.T, f *freshness, key freshKey, c *counter) (which int64, too
 }
 
 // want fails the test unless f returns the given count after the given time.
-func want(t *testing.T, f *freshness, key freshKey, c *counter, which int64, took time.Duration) {
+func want(t *testing.T, f *freshness, of *counted, c *counter, which int64, took time.Duration) {
 	t.Helper()
-	if n, d := get(t, f, key, c); n != which || d != took {
+	if n, d := get(t, f, of, c); n != which || d != took {
 		t.Errorf("got count %d after %v, want %d after %v", n, d, which, took)
 	}
 }
@@ -110,6 +113,23 @@ func TestFreshness_WaitsForSlowCountWhenOldOneExpires(t *testing.T) {
 		go get(t, &f, running, c)
 		time.Sleep(freshKeep - freshRenew)
 		want(t, &f, running, c, 2, c.takes-(freshKeep-freshRenew))
+	})
+}
+
+// The loop counts as soon as a job has changed its last price. So requests after its end need
+// not count.
+func TestFreshness_IsCountedWhileAJobApplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f freshness
+		c := &counter{takes: time.Second}
+		want(t, &f, running, c, 1, c.takes)
+		for _, of := range []*counted{applying, applying, ended} {
+			if _, err := f.newer(t.Context(), of, f.soon(of.key), time.Now, c.count); err != nil {
+				t.Error(err)
+			}
+		}
+		want(t, &f, applying, c, 2, 0)
+		want(t, &f, ended, c, 2, 0)
 	})
 }
 

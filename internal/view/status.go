@@ -61,7 +61,7 @@ type Freshness struct {
 func (r *JobReader) Status(ctx context.Context) (Status, error) {
 	c, err := r.status.Do(ctx, r.readStatus)
 	if err == nil {
-		c.Freshness, err = r.fresh.get(ctx, c.key, r.o.Now, r.countFresh)
+		c.Freshness, err = r.fresh.get(ctx, &c, r.o.Now, r.countFresh)
 	}
 	return c.Status, err
 }
@@ -90,7 +90,7 @@ func (r *JobReader) readStatus(ctx context.Context) (counted, error) {
 		return counted{}, err
 	}
 	s := Status{Usage: Usage{ByProvider: requests}}
-	key := freshKey{queued: q.PendingItems + q.WaitingItems}
+	key := freshKey{estimated: true, queued: q.PendingItems + q.WaitingItems}
 	if latest != nil {
 		last := job(latest)
 		last.Usage.ByProvider = requests
@@ -98,7 +98,8 @@ func (r *JobReader) readStatus(ctx context.Context) (counted, error) {
 			last.Usage.RequestCount += n
 		}
 		s = status(last, *latest, now)
-		key.job, key.state, key.updated = latest.ID, latest.State, latest.Counts.Updated
+		key.job, key.updated = latest.ID, latest.Counts.Updated
+		key.estimated = latest.Stage == refresh.StageApply || !latest.State.Live()
 	}
 	s.Missing = q
 	return counted{s, key}, nil
