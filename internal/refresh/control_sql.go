@@ -80,7 +80,7 @@ func acceptProvider(t *db.Tx, provider, market string) (int64, error) {
 		e.Provider, e.Why, e.Detail = provider, event.WhyQuarantine, "accepted by an operator"
 		return r.Scan(&e.Market, &e.AppID, &e.File)
 	}, `
-		UPDATE market_file SET quarantine = '', quarantined_since = 0, accepted_at = $2
+		UPDATE market_file SET quarantine = '', quarantined_since = 0, refused = '', accepted_at = $2
 		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE provider = $1 AND ($3 = '' OR key = $3))
 		RETURNING (SELECT key FROM market WHERE id = market_id), app_id, file`, provider, db.Micros(t.Now()), market)
 	for _, e := range ended {

@@ -30,8 +30,9 @@ type MarketName struct {
 type ValidationResult struct {
 	Unit       FetchUnit
 	Fetch      MarketFetch
-	Quarantine string // why the market's quotes are refused; "": they are good
-	Reused     bool   // an earlier response, for which only the outcome is stored
+	Quarantine string      // why the market's quotes are refused; "": they are good
+	Refused    *Comparison // of a refused response
+	Reused     bool        // an earlier response, for which only the outcome is stored
 }
 
 // NamedSnapshot is the stored quote of a market for an item.

@@ -238,7 +238,8 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 		}
 	}
 	result := round.Finish(func() { admission.Yield(ctx) })
-	return g.apply(&result), nil
+	learned := g.apply(&result)
+	return learned, g.describe(ctx)
 }
 
 // apply marks the refused parts, and returns what is to be stored.

@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,47 @@ import (
 	"assay/internal/refresh"
 	"assay/internal/view"
 )
+
+func TestRule7_RefusedResponseIsComparedWithTheLastValidOne(t *testing.T) {
+	list := names("Item", 200)
+	short := false
+	s := bulk("alpha", list, "a1")
+	s.edit = func(q *provider.Quote) bool {
+		switch at := slices.Index(list, q.Name); {
+		case !short:
+			q.Ask = units(int64(at + 1))
+		case at >= 50:
+			return false
+		case at == 7:
+			q.Ask = units(2)
+		case at == 9:
+			q.Ask = units(11)
+		default:
+			q.Ask = units(int64(at + 1))
+		}
+		return true
+	}
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.drain()
+	w.clock.Add(7 * time.Hour)
+	short = true
+	w.run(false)
+	refused, err := refresh.Quarantines(t.Context(), w.store, "alpha")
+	must(t, err)
+	equal(t, "refused responses", len(refused), 1)
+	want := refresh.Comparison{Before: 200, After: 50, Shared: 50, Median: money.Scale, Moved: []refresh.Moved{
+		{Name: list[7], Before: units(8), After: units(2)}, {Name: list[9], Before: units(10), After: units(11)},
+	}}
+	for at := 199; len(want.Moved) < 10; at-- { // the most expensive names that are missing
+		want.Moved = append(want.Moved, refresh.Moved{Name: list[at], Before: units(int64(at + 1))})
+	}
+	if got := refused[0].Refused; got == nil || !reflect.DeepEqual(*got, want) {
+		t.Errorf("got the comparison %+v, want %+v", got, want)
+	}
+	must(t, w.engine.AcceptProvider(t.Context(), "alpha", ""))
+	equal(t, "stored comparisons after the acceptance", w.count(`SELECT count(*) FROM market_file WHERE refused <> ''`), 0)
+}
 
 // The market responds in a currency without a rate, and then with cents instead of dollars.
 // The second response must not be compared with the first one.
@@ -72,6 +114,14 @@ func TestRule7_AnomalousResponseIsQuarantinedUntilAccepted(t *testing.T) {
 		}
 	}
 	equal(t, "markets in quarantine", failing, 1)
+	refused, err := refresh.Quarantines(t.Context(), w.store, "alpha")
+	must(t, err)
+	equal(t, "compared responses", len(refused), 1)
+	got := refused[0].Refused
+	first := refresh.Moved{Name: list[0], Before: units(10), After: units(1000)}
+	if got == nil || got.Before != 200 || got.After != 200 || got.Shared != 200 || got.Median != 100*money.Scale || len(got.Moved) != 10 || got.Moved[0] != first {
+		t.Errorf("got the comparison %+v, want 200 names of which each costs 100 times as much, the first one %+v", got, first)
+	}
 	if !strings.Contains(j.LastError, "a2: quarantined") {
 		t.Errorf("got the last error %q, want one that reports the quarantine of a2", j.LastError)
 	}

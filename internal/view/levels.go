@@ -80,3 +80,12 @@ func (r *ProviderReader) configured() map[refresh.MarketName]bool {
 	}
 	return out
 }
+
+// Quarantines returns the quarantined responses of a provider, compared with the last valid ones.
+func (r *ProviderReader) Quarantines(ctx context.Context, name string) ([]refresh.Quarantine, error) {
+	found, err := refresh.Quarantines(ctx, r.o.Store, name)
+	if err != nil {
+		return nil, fmt.Errorf("read quarantines of %s: %w", name, err)
+	}
+	return found, nil
+}

@@ -7,11 +7,14 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/refresh"
 	"assay/internal/view"
 	"assay/internal/web/chart"
 )
@@ -24,6 +27,7 @@ type providerPage struct {
 	Latency  template.HTML
 	Results  template.HTML
 	Budgets  []budgetChart
+	Refused  []quarantineRow
 	Levels   []levelRow
 	Requests []view.RequestDebug // those that match the filter
 	List     listState
@@ -38,11 +42,14 @@ type budgetChart struct {
 	Note  string
 }
 
-// levelRow is the learned state of a market in one game, with its last refused response.
-type levelRow struct {
-	view.MarketLevel
-	Refusal string // empty: the last response was valid
+// quarantineRow is a refused response.
+type quarantineRow struct {
+	refresh.Quarantine
+	Why string
 }
+
+// levelRow is the learned state of a market in one game.
+type levelRow struct{ view.MarketLevel }
 
 // historyPeriods are the periods of the charts by the value of the query parameter period.
 var historyPeriods = map[string]time.Duration{"": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour}
@@ -93,18 +100,35 @@ func (s *providerPages) fillHistory(r *http.Request, page *providerPage, name st
 	for _, d := range downs {
 		page.Budgets = append(page.Budgets, s.budgetChart(d))
 	}
+	refused, err := s.Providers.Quarantines(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	for _, q := range refused {
+		why := strings.TrimPrefix(q.Reason, name+": "+q.Market+": quarantined: ")
+		page.Refused = append(page.Refused, quarantineRow{q, sentence(why)})
+	}
 	levels, err := s.Providers.MarketLevels(r.Context())
 	for _, l := range levels {
-		if l.Provider != name {
-			continue
+		if l.Provider == name {
+			page.Levels = append(page.Levels, levelRow{l})
 		}
-		row := levelRow{MarketLevel: l}
-		if l.Refused != nil {
-			row.Refusal = sentence(l.Refused.String())
-		}
-		page.Levels = append(page.Levels, row)
 	}
 	return err
+}
+
+// Item returns the item of a name in a refused response.
+func (q quarantineRow) Item(m refresh.Moved) itemRef {
+	return refOf(catalog.Key{AppID: q.AppID, Name: m.Name, Phase: m.Phase})
+}
+
+// Change formats the move of a price.
+func (quarantineRow) Change(m refresh.Moved) string {
+	move, ok := money.Ratio(m.After-m.Before, m.Before)
+	if !ok {
+		return "–"
+	}
+	return formatChange(&move)
 }
 
 // latencyChart draws the median and the 95th percentile. Half hours without requests are gaps.

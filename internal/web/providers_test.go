@@ -92,7 +92,12 @@ func TestProvider_ShowsItsHistory(t *testing.T) {
 		`aria-label="Latency: `, "Monthly quota", "50 of 1,000 left; used up in", "requests left")
 	mustContain(t, v.get("/").body, "CS2Cap in the last 24 hours")
 	mustContain(t, v.get("/providers/waxpeer").body, "No request in this period.", "No request in the last 24 hours.")
-	mustContain(t, v.get("/providers/pricelist").body, "In quarantine", "fewer than half of the 90 names before", "Accept skinport")
+	mustContain(t, v.get("/providers/pricelist").body, "In quarantine", "fewer than half of the 90 names before", "Accept skinport",
+		"<dt>Names before</dt><dd>90</dd>", "<dt>Names after</dt><dd>30</dd>", "<dt>Names in both</dt><dd>30</dd>", "Sticker | Team 89 (Holo)", "missing")
+	must(t, w.engine.AcceptProvider(t.Context(), "pricelist", ""))
+	if body := v.get("/providers/pricelist").body; strings.Contains(body, "quarantine") {
+		t.Error("after the acceptance: got a page with a quarantine, want none")
+	}
 	for target, want := range map[string]int{"/providers/none": 404, "/providers/sim?period=1y": 400} {
 		if got := v.get(target).StatusCode; got != want {
 			t.Errorf("%s: got status %d, want %d", target, got, want)

@@ -349,6 +349,7 @@ CREATE TABLE market_file (
     quotes            bigint  NOT NULL DEFAULT 0,
     quarantine        text    NOT NULL DEFAULT '', -- why the last response was refused
     quarantined_since bigint  NOT NULL DEFAULT 0,
+    refused           text    NOT NULL DEFAULT '', -- the refused response compared with the valid one (refresh.Comparison); '' if the last response was valid
     accepted_at       bigint  NOT NULL DEFAULT 0,  -- when an operator accepted such responses
     PRIMARY KEY (market_id, app_id, file)
 );

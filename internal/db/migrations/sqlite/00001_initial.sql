@@ -339,6 +339,7 @@ CREATE TABLE market_file (
     quotes            INTEGER NOT NULL DEFAULT 0,
     quarantine        TEXT    NOT NULL DEFAULT '', -- why the last response was refused
     quarantined_since INTEGER NOT NULL DEFAULT 0,
+    refused           TEXT    NOT NULL DEFAULT '', -- the refused response compared with the valid one (refresh.Comparison); '' if the last response was valid
     accepted_at       INTEGER NOT NULL DEFAULT 0,  -- when an operator accepted such responses
     PRIMARY KEY (market_id, app_id, file)
 ) WITHOUT ROWID;
