@@ -116,7 +116,7 @@ func visitedPages(item, run, trade string) map[string]string {
 		"items by move": "/items?sort=-dayChange", "item": "/item?app=730&name=" + url.QueryEscape(item), "item, all time": "/item?app=730&range=all&name=" + url.QueryEscape(item),
 		"run": "/runs/" + run, "run, failed": "/runs/" + run + "?state=failed", "run, words": "/runs/" + run + "?q=redline", "provider": "/providers/sim", "provider, 7 days": "/providers/sim?period=7d", "user": "/users/user0", "trade": "/trades/" + trade,
 		"ledger, holds": "/ledger?of=holds", "ledger of a user": "/ledger?user=buyer", "fees with a quote": "/fees?kind=sale&amount=12.50&currency=USD",
-		"webhook": "/webhooks/1", "password": "/password",
+		"webhook": "/webhooks/1", "password": "/password", "dry run": "/dry-run", "dry run, forced": "/dry-run?force=1",
 	}
 	for _, name := range []string{
 		"items", "held", "missing", "runs", "providers", "users", "listings", "trades", "sellers", "ledger", "fees", "events", "webhooks", "keys", "operators",

@@ -2,6 +2,8 @@ package view
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"assay/internal/admission"
@@ -59,6 +61,71 @@ func (r *JobReader) DryRun(ctx context.Context, forced bool) (DryRun, error) {
 		}
 		return dryRunOf(&f, forced), nil
 	})
+}
+
+const (
+	// dryRunKept is how long RecentDryRun returns the same result.
+	dryRunKept = 15 * time.Second
+	// dryRunRenew is the age at which KeepState renews a result, so that requests need not.
+	dryRunRenew = 8 * time.Second
+)
+
+// recentDryRun is the last forecast of one kind of run.
+type recentDryRun struct {
+	mu   sync.Mutex
+	at   time.Time // zero: none yet
+	used time.Time // last call of RecentDryRun
+	last DryRun
+}
+
+// younger returns the forecast if it is younger than kept.
+func (d *recentDryRun) younger(now time.Time, kept time.Duration) (DryRun, time.Time, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	age := now.Sub(d.at)
+	return d.last, d.at, !d.at.IsZero() && age >= 0 && age < kept
+}
+
+// RecentDryRun returns a forecast that is at most 15 seconds old, and its time. A forecast reads
+// all items, so DryRun is too slow for a page that is opened again and again.
+func (r *JobReader) RecentDryRun(ctx context.Context, forced bool) (DryRun, time.Time, error) {
+	d, now := r.recent[forced], r.o.Now()
+	d.mu.Lock()
+	d.used = now
+	d.mu.Unlock()
+	if last, at, ok := d.younger(now, dryRunKept); ok {
+		return last, at, nil
+	}
+	return r.renewDryRun(ctx, forced)
+}
+
+func (r *JobReader) renewDryRun(ctx context.Context, forced bool) (DryRun, time.Time, error) {
+	now := r.o.Now()
+	made, err := r.DryRun(ctx, forced)
+	if err != nil {
+		return DryRun{}, time.Time{}, err
+	}
+	d := r.recent[forced]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last, d.at = made, now
+	return made, now, nil
+}
+
+// renewDryRuns renews the forecasts that are in use and soon too old.
+func (r *JobReader) renewDryRuns(ctx context.Context) (err error) {
+	for forced, d := range r.recent {
+		now := r.o.Now()
+		d.mu.Lock()
+		idle := now.Sub(d.used)
+		d.mu.Unlock()
+		if _, _, ok := d.younger(now, dryRunRenew); ok || idle >= inUse {
+			continue
+		}
+		_, _, failed := r.renewDryRun(ctx, forced)
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // dryRunOf converts a forecast to the type that the API and the page show.

@@ -122,11 +122,11 @@ func (r *OverviewReader) readState(ctx context.Context, kept time.Duration) (ref
 	return s, err
 }
 
-// KeepState renews the results of PriceState and Headline, and the freshness of a Status, until ctx
-// ends, while they are in use.
+// KeepState renews the results of PriceState, Headline and RecentDryRun, and the freshness of a
+// Status, until ctx ends, while they are in use.
 func (r *OverviewReader) KeepState(ctx context.Context) {
 	keep(ctx, stateCheck, func(ctx context.Context) error {
-		return errors.Join(r.all.Jobs.renewFreshness(ctx), r.renewState(ctx), r.renewHeadline(ctx))
+		return errors.Join(r.all.Jobs.renewFreshness(ctx), r.renewState(ctx), r.renewHeadline(ctx), r.all.Jobs.renewDryRuns(ctx))
 	})
 }
 

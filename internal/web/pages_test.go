@@ -11,8 +11,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"assay/internal/admission"
+	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/refresh"
 )
@@ -104,7 +106,7 @@ func TestRun_GroupsFailuresByError(t *testing.T) {
 	text, err := json.Marshal(failures)
 	must(t, err)
 	w.exec(`UPDATE refresh_batch_items SET failures = $1 WHERE job_id = 42`, string(text))
-	mustContain(t, v.get("/runs/42").body, `<b class="n">27</b>`, `<b class="n">3</b>`, `<b class="n">5</b> for other errors`)
+	mustContain(t, v.get("/runs/42").body, `<b class="n">27</b>`, `<b class="n">3</b>`, `<b class="n">5</b> for less frequent errors`)
 }
 
 func TestLive_SendsButtonsAfterStateChange(t *testing.T) {
@@ -254,5 +256,23 @@ func TestStatic_IsCachedPermanently(t *testing.T) {
 		if res := v.get(target); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got status %d, want 404", target, res.StatusCode)
 		}
+	}
+}
+
+// TestDryRun_IsAtMostFifteenSecondsOld opens the forecast again while items are added.
+func TestDryRun_IsAtMostFifteenSecondsOld(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	scope := regexp.MustCompile(`Items in scope</dt><dd>(\d+)<`)
+	count := func() string { return scope.FindStringSubmatch(v.get("/dry-run").body)[1] }
+	first := count()
+	w.own("collector", catalog.Key{AppID: catalog.CS2, Name: "A new item"})
+	w.clock.add(14 * time.Second)
+	if got := count(); got != first {
+		t.Errorf("after 14 s: got %s items, want %s", got, first)
+	}
+	w.clock.add(2 * time.Second)
+	if got := count(); got == first {
+		t.Errorf("after 16 s: got %s items, want one more", got)
 	}
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"time"
 
 	"assay/internal/fault"
 	"assay/internal/view"
@@ -16,6 +17,7 @@ const (
 // runsPage lists jobs.
 type runsPage struct {
 	frame
+	Self  string // URL of this page
 	Kind  string // empty: all
 	Kinds []tab
 	Runs  []*runView
@@ -41,7 +43,7 @@ func (s *runPages) runs(w http.ResponseWriter, r *http.Request, sess session) er
 		return err
 	}
 	page := runsPage{
-		frame: s.frame("Runs", "runs", &sess), Kind: kind, Runs: s.runViews(jobs.Items), First: cursor == "",
+		frame: s.frame("Runs", "runs", &sess), Self: r.URL.RequestURI(), Kind: kind, Runs: s.runViews(jobs.Items), First: cursor == "",
 		Kinds: []tab{
 			{Label: "All", Href: "/runs", Current: kind == ""},
 			{Label: "Bulk", Href: "/runs?kind=bulk", Current: kind == "bulk"},
@@ -73,17 +75,18 @@ type dryRunPage struct {
 	frame
 	Forced bool
 	Plan   view.DryRun
+	At     time.Time // of the forecast
 	Due    []segment
 }
 
 func (s *runPages) dryRun(w http.ResponseWriter, r *http.Request, sess session) error {
 	forced := r.URL.Query().Get("force") == "1"
-	plan, err := s.Jobs.DryRun(r.Context(), forced)
+	plan, at, err := s.Jobs.RecentDryRun(r.Context(), forced)
 	if err != nil {
 		return err
 	}
 	page := dryRunPage{
-		frame: s.frame("Dry run", "overview", &sess), Forced: forced, Plan: plan,
+		frame: s.frame("Dry run", "overview", &sess), Forced: forced, Plan: plan, At: at,
 		Due: segments(plan.TotalItems, part{"updated", plan.DueItems}, part{"skipped", plan.SkippedItems.Total()}),
 	}
 	return s.show(w, r, "dry-run", page)
