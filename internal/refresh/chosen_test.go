@@ -28,7 +28,7 @@ func TestRetryFailed_RetriesOneCause(t *testing.T) {
 	}
 	first := w.run(false)
 	equal(t, "failed", first.Counts.Failed, 40)
-	causes, others, err := view.Causes(t.Context(), w.store, []int64{first.ID}, 10)
+	causes, others, err := view.Causes(t.Context(), w.store, []int64{first.ID}, 0, 10)
 	must(t, err)
 	if len(causes) != 2 || others != 0 || causes[0].Count != 20 || causes[1].Count != 20 {
 		t.Fatalf("got causes %+v and %d others, want two with 20 items each", causes, others)

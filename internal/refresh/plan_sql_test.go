@@ -114,6 +114,21 @@ func TestReadPlan_CountsWhatIsDue(t *testing.T) {
 	})
 }
 
+func TestReadDue_CountsNamesWithPhasesOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.items("plain", "both")
+		f.Tx(func(tx *db.Tx) error {
+			_, err := catalog.EnsureItems(tx, app, []catalog.Key{
+				{AppID: app, Name: "both", Phase: "Ruby"}, {AppID: app, Name: "phased", Phase: "Ruby"}, {AppID: app, Name: "phased", Phase: "Sapphire"},
+			})
+			return err
+		})
+		r := f.rules()
+		r.ScopeAll = true
+		f.Is("plan", dueOf(f, r), "due 5 ttl 0 noSales 0 names 3")
+	})
+}
+
 // dueOf returns the items that a plan would include, counted in and outside a transaction.
 func dueOf(f *fixture, r refresh.Rules) string {
 	f.Helper()
@@ -144,7 +159,7 @@ func TestReadPlan_RetriesTheFailedItemsOfAJob(t *testing.T) {
 		r := f.rules()
 		r.RetryOf = id
 		f.Is("plan of the next run", dueOf(f, r), "due 1 ttl 0 noSales 0 names 1")
-		causes, _, err := view.Causes(f.Context(), f.DB, []int64{id}, 20)
+		causes, _, err := view.Causes(f.Context(), f.DB, []int64{id}, 0, 20)
 		f.Must(err)
 		f.Is("causes of the failures", fmt.Sprint(causes), fmt.Sprint([]view.FailureReason{{Cause: "why", Count: 1, SampleNames: []string{s.Items[1].Key.Name}, Items: []catalog.Key{s.Items[1].Key}}}))
 		f.Is("failures of the item", f.item(s.Items[1].Key.Name).Failures, int64(1))

@@ -12,10 +12,26 @@ import (
 	"assay/internal/refresh"
 )
 
-// Causes groups the failed items of the jobs by error, most frequent first. It returns at most
-// the given number of causes, and the number of items that failed for the remaining causes.
-func Causes(ctx context.Context, s *db.DB, jobs []int64, most int) (causes []FailureReason, others int64, err error) {
-	at, samples := map[string]int{}, map[string][]int64{}
+// Causes groups the failed items of the jobs by error, most frequent first. It leaves out the first
+// skip causes, and returns at most the given number. It also returns the number of items that failed
+// for the causes that follow.
+func Causes(ctx context.Context, s *db.DB, jobs []int64, skip, most int) (causes []FailureReason, others int64, err error) {
+	causes, samples, err := allCauses(ctx, s, jobs)
+	causes = causes[min(skip, len(causes)):]
+	if err != nil || len(causes) == 0 {
+		return nil, 0, err
+	}
+	for _, c := range causes[min(most, len(causes)):] {
+		others += c.Count
+	}
+	causes = causes[:min(most, len(causes))]
+	return causes, others, addSamples(ctx, s, causes, samples)
+}
+
+// allCauses returns all causes without samples, and the ids of the sample items by cause.
+func allCauses(ctx context.Context, s *db.DB, jobs []int64) (causes []FailureReason, samples map[string][]int64, err error) {
+	at := map[string]int{}
+	samples = map[string][]int64{}
 	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
 		var text string
 		var failures []refresh.Failure
@@ -39,17 +55,10 @@ func Causes(ctx context.Context, s *db.DB, jobs []int64, most int) (causes []Fai
 		return nil
 	}, `SELECT failures FROM refresh_batch_items WHERE job_id `+s.Dialect.OneOf(1)+` AND failures <> '[]' ORDER BY job_id, batch`,
 		s.Dialect.EncodeIDs(jobs))
-	if err != nil || len(causes) == 0 {
-		return nil, 0, err
-	}
 	slices.SortFunc(causes, func(a, b FailureReason) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Cause, b.Cause))
 	})
-	for _, c := range causes[min(most, len(causes)):] {
-		others += c.Count
-	}
-	causes = causes[:min(most, len(causes))]
-	return causes, others, addSamples(ctx, s, causes, samples)
+	return causes, samples, err
 }
 
 // samplesRead is the number of item IDs after which no more are collected for a cause. It

@@ -184,25 +184,36 @@ func (r *JobReader) lastFailures(ctx context.Context, jobs []refresh.Job) ([]Fai
 			failed = append(failed, jobs[i].ID)
 		}
 	}
-	list, _, err := r.failures(ctx, failed)
+	list, _, err := r.failures(ctx, failed, 0)
 	return list, err
 }
 
-// causesShown is the maximum number of failure reasons.
-const causesShown = 20
+// CausesShown is the maximum number of failure reasons in a list.
+const CausesShown = 20
 
-// JobFailures groups the failed items of a job by error. It also returns the number of items
-// that failed for reasons that are not in the list.
-func (r *JobReader) JobFailures(ctx context.Context, id int64) (list []FailureReason, others int64, err error) {
-	return r.failures(ctx, []int64{id})
+// JobFailures groups the failed items of a job by error, most frequent first. It leaves out the
+// first skip reasons. It also returns the number of items that failed for reasons after the list.
+func (r *JobReader) JobFailures(ctx context.Context, id int64, skip int) (list []FailureReason, others int64, err error) {
+	return r.failures(ctx, []int64{id}, skip)
 }
 
-func (r *JobReader) failures(ctx context.Context, jobs []int64) (list []FailureReason, others int64, err error) {
+// FailedWith returns how many items of a job failed with an error.
+func (r *JobReader) FailedWith(ctx context.Context, id int64, cause string) (int64, error) {
+	all, _, err := allCauses(ctx, r.o.Store, []int64{id})
+	for i := range all {
+		if all[i].Cause == cause {
+			return all[i].Count, err
+		}
+	}
+	return 0, err
+}
+
+func (r *JobReader) failures(ctx context.Context, jobs []int64, skip int) (list []FailureReason, others int64, err error) {
 	list = []FailureReason{}
 	if len(jobs) == 0 {
 		return list, 0, nil
 	}
-	causes, others, err := Causes(ctx, r.o.Store, jobs, causesShown)
+	causes, others, err := Causes(ctx, r.o.Store, jobs, skip, CausesShown)
 	return append(list, causes...), others, err
 }
 

@@ -62,7 +62,7 @@ func TestCauses_SamplesHaveDifferentNames(t *testing.T) {
 	w.must(err)
 	id := w.begin(1)
 	w.fail(func(int) string { return "why" })
-	got, others, err := view.Causes(t.Context(), w.store, []int64{id}, 20)
+	got, others, err := view.Causes(t.Context(), w.store, []int64{id}, 0, 20)
 	w.must(err)
 	w.is("number of causes", len(got), 1)
 	w.is("cause", got[0].Cause, "why")
@@ -92,7 +92,7 @@ func TestCauses_CountsAllFailures(t *testing.T) {
 		want[why]++
 		return why
 	})
-	got, others, err := view.Causes(t.Context(), w.store, []int64{id}, 5)
+	got, others, err := view.Causes(t.Context(), w.store, []int64{id}, 0, 5)
 	w.must(err)
 	w.is("number of causes", len(got), 5)
 	sum := others

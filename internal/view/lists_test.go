@@ -163,7 +163,7 @@ func TestJobItems_AreSelectedByCauseAndWords(t *testing.T) {
 		w.tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 	}
 	w.end(id)
-	list, others, err := w.JobFailures(t.Context(), id)
+	list, others, err := w.JobFailures(t.Context(), id, 0)
 	w.must(err)
 	if len(list) != 3 || others != 0 {
 		t.Fatalf("got %d causes and %d others, want 3 and 0", len(list), others)

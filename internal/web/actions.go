@@ -92,13 +92,7 @@ func (s *runPages) retried(ctx context.Context, id int64, cause string) (n int64
 		skipped := job.SkippedItems
 		return job.FailedItems + skipped.Budget + skipped.Paused + skipped.Backoff, err
 	}
-	list, _, err := s.Jobs.JobFailures(ctx, id)
-	for _, f := range list {
-		if f.Cause == cause {
-			n = f.Count
-		}
-	}
-	return n, err
+	return s.Jobs.FailedWith(ctx, id, cause)
 }
 
 // showStarted shows the started run, or the run that prevented the start.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -13,6 +14,8 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/db/dbtest"
 	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/view"
 )
 
 // outage is a provider of one game whose responses all fail with the same error.
@@ -107,5 +110,30 @@ func TestRun_ShowsCausesOfManyFailures(t *testing.T) {
 				t.Errorf("causes of the retry: got %q, want one with 240 items", rows)
 			}
 		})
+	}
+}
+
+// TestRun_ListsAllCauses gives a run more errors than a page shows.
+func TestRun_ListsAllCauses(t *testing.T) {
+	w := newWorld(t)
+	var failures []refresh.Failure
+	for i := range view.CausesShown + 5 {
+		failures = append(failures, refresh.Failure{Error: fmt.Sprintf("sim: error %02d", i), Count: int64(100 - i)})
+	}
+	stored, err := json.Marshal(failures)
+	must(t, err)
+	w.exec(`UPDATE refresh_batch_items SET failures = '[]' WHERE job_id = 42`)
+	w.exec(`UPDATE refresh_batch_items SET failures = $1 WHERE job_id = 42 AND batch = 0`, string(stored))
+	v := w.visit(t, adminToken)
+	first := v.get("/runs/42").body
+	mustContain(t, first, "sim: error 19", `<b class="n">390</b> for less frequent errors`, `href="/runs/42?causes=20#why" rel="next"`)
+	second := v.get("/runs/42?causes=20").body
+	if rows := causeRow.FindAllString(second, -1); len(rows) != 5 || !strings.Contains(rows[4], "sim: error 24") {
+		t.Errorf("second page: got %q, want the 5 errors that follow", rows)
+	}
+	mustContain(t, second, "Show 76", "/runs/42?cause=sim%3A&#43;error&#43;24#items", "Retry 76", `href="/runs/42#why"`)
+	mustContain(t, v.post("/runs/42/retry-failed", "cause", "sim: error 24", "back", "/").body, "Retry 76 items of run 42?")
+	if got := v.get("/runs/42?causes=-1").StatusCode; got != 400 {
+		t.Errorf("a negative number: got status %d, want 400", got)
 	}
 }

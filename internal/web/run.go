@@ -5,7 +5,9 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strconv"
 
+	"assay/internal/fault"
 	"assay/internal/refresh"
 	"assay/internal/view"
 	"assay/internal/web/chart"
@@ -38,6 +40,10 @@ func (s *runPages) run(w http.ResponseWriter, r *http.Request, sess session) err
 	if r.URL.Query().Get("format") == "csv" {
 		return s.runCSV(w, r, id, filter)
 	}
+	skip, err := skippedCauses(r.URL.Query().Get("causes"))
+	if err != nil {
+		return err
+	}
 	panel, err := s.panel(r.Context(), sess, r.PathValue("id"))
 	if err != nil {
 		return err
@@ -52,7 +58,7 @@ func (s *runPages) run(w http.ResponseWriter, r *http.Request, sess session) err
 		},
 		func(ctx context.Context) (err error) { timeline, err = s.Jobs.Timeline(ctx, id); return err },
 		func(ctx context.Context) (err error) {
-			failures, err = s.causes(ctx, id, panel.Run.FailedItems)
+			failures, err = s.causes(ctx, id, panel.Run.FailedItems, skip)
 			return err
 		},
 	)
@@ -163,7 +169,9 @@ func stateTabs(job view.Job, list listState) []tab {
 // causes groups a run's failed items by error.
 type causes struct {
 	List  []cause
-	Other int64 // number of items with other errors
+	Other int64  // number of items with the errors that follow
+	First string // URL of the most frequent errors; empty on their page
+	Next  string // URL of the errors that follow; empty: none
 }
 
 // cause is one error and some of its items.
@@ -173,12 +181,30 @@ type cause struct {
 	Href  string         // list of all items with this error
 }
 
-// causes groups the failed items of a run by error.
-func (s *runPages) causes(ctx context.Context, id, failed int64) (out causes, err error) {
+// skippedCauses parses the number of errors before a page of errors.
+func skippedCauses(value string) (int, error) {
+	if value == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(value, 10, 31)
+	if err != nil {
+		return 0, fault.New(fault.Invalid, "invalid_parameters", "The number of errors before the page must be a whole number.")
+	}
+	return int(n), nil
+}
+
+// causes groups the failed items of a run by error. It leaves out the first skip errors.
+func (s *runPages) causes(ctx context.Context, id, failed int64, skip int) (out causes, err error) {
 	if failed == 0 {
 		return out, nil
 	}
-	list, other, err := s.Jobs.JobFailures(ctx, id)
+	list, other, err := s.Jobs.JobFailures(ctx, id, skip)
+	if skip > 0 {
+		out.First = "/runs/" + text(id) + "#why"
+	}
+	if other > 0 {
+		out.Next = "/runs/" + text(id) + "?causes=" + strconv.Itoa(skip+view.CausesShown) + "#why"
+	}
 	for _, f := range list {
 		c := cause{FailureReason: f, Href: "/runs/" + text(id) + "?" + url.Values{"cause": {f.Cause}}.Encode() + "#items"}
 		for _, k := range f.Items {
