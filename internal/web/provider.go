@@ -22,6 +22,7 @@ import (
 // providerPage shows one provider over time.
 type providerPage struct {
 	frame
+	Self     string // URL of this page
 	Provider providerCard
 	Hours    template.HTML // last 48 half hours
 	Latency  template.HTML
@@ -70,7 +71,7 @@ func (s *providerPages) provider(w http.ResponseWriter, r *http.Request, sess se
 		return fault.New(fault.Invalid, "invalid_parameters", "The period must be 7d, 30d or absent.")
 	}
 	page := providerPage{
-		frame: s.frame(debug.Providers[at].Title, "providers", &sess), Provider: providerCards(debug.Providers[at:at+1], s.Now())[0],
+		frame: s.frame(debug.Providers[at].Title, "providers", &sess), Self: r.URL.RequestURI(), Provider: providerCards(debug.Providers[at:at+1], s.Now())[0],
 		Requests: view.FilterRequests(debug.Providers[at].Requests, list.Get("outcome"), list.Get("q")), List: list,
 		Periods: []tab{list.Tab("24 hours", "period", ""), list.Tab("7 days", "period", "7d"), list.Tab("30 days", "period", "30d")},
 		API:     apiCall{Method: http.MethodGet, Path: "/api/market-prices/provider-debug"},

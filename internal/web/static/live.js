@@ -104,10 +104,17 @@
     return !selection.isCollapsed && part.contains(selection.anchorNode);
   }
 
+  // changed reports whether the user changed what the attribute sets: opened or closed details,
+  // chose an item or an option, or typed a text. An update keeps it.
+  function changed(name, node) {
+    if (name === "open") return node.tagName === "DETAILS";
+    if (name === "checked") return node.checked !== node.defaultChecked;
+    if (name === "selected") return node.selected !== node.defaultSelected;
+    return name === "value" && "defaultValue" in node && node.value !== node.defaultValue;
+  }
+
   if (window.Idiomorph) {
-    Idiomorph.defaults.callbacks.beforeAttributeUpdated = function (name, node) {
-      return !(name === "open" && node.tagName === "DETAILS"); // the user opened or closed it
-    };
+    Idiomorph.defaults.callbacks.beforeAttributeUpdated = function (name, node) { return !changed(name, node); };
   }
 
   document.addEventListener("htmx:beforeRequest", function (e) {
