@@ -76,8 +76,7 @@ type server struct {
 	bodies   *intake    // for routes that accept up to maxBody
 	pushes   *intake    // for routes that accept more
 	openapi  cached
-	docsPage cached
-	docsCSP  string
+	docsPage docsPages
 }
 
 // New returns the HTTP handler of the API and the page.
@@ -89,7 +88,7 @@ func newServer(deps Deps) *server {
 	on, off := s.modules()
 	s.routes, s.off = newRouteTable(on), newRouteTable(off)
 	s.openapi = cache("application/json", describe(newSchemas(), s.routes.operations, deps.Version))
-	s.docsPage, s.docsCSP = renderDocs(s.routes.operations, deps.Version)
+	s.docsPage = renderDocs(s.routes.operations, deps.Version)
 	return s
 }
 

@@ -43,9 +43,21 @@ type docsResponse struct {
 	Good   bool
 }
 
-// renderDocs returns the page and its Content-Security-Policy, which allows only the
-// page's own style.
-func renderDocs(operations []operation, version string) (page cached, policy string) {
+// docsPages is the page at /docs.
+type docsPages struct {
+	content template.HTML // without a frame
+	page    cached        // for a request without a session of the operator's page
+	policy  string        // Content-Security-Policy of page, which allows only the page's own style
+}
+
+// framer shows content within the frame of the operator's page. It returns false, and sends nothing,
+// if the request has no session.
+type framer interface {
+	Frame(w http.ResponseWriter, r *http.Request, title, section string, content template.HTML) bool
+}
+
+// renderDocs returns the page at /docs.
+func renderDocs(operations []operation, version string) docsPages {
 	var groups []docsGroup
 	for _, op := range operations {
 		name := tag(op.path)
@@ -58,16 +70,21 @@ func renderDocs(operations []operation, version string) (page cached, policy str
 			Params: docsParams(op.params), Body: docsBody(op.body), Responses: docsResponses(op),
 		})
 	}
-	var out bytes.Buffer
-	err := template.Must(template.New("docs").Parse(docsHTML)).Execute(&out, map[string]any{
-		"Version": version, "Groups": groups, "Style": template.CSS(docsCSS), //nolint:gosec // embedded, not from a request
-	})
-	if err != nil {
-		panic("render the page at /docs: " + err.Error()) // all inputs are constants of this package
+	parts := template.Must(template.New("docs").Parse(docsHTML))
+	render := func(name string, data map[string]any) []byte {
+		var out bytes.Buffer
+		if err := parts.ExecuteTemplate(&out, name, data); err != nil {
+			panic("render the page at /docs: " + err.Error()) // all inputs are constants of this package
+		}
+		return out.Bytes()
 	}
+	d := docsPages{content: template.HTML(render("content", map[string]any{"Version": version, "Groups": groups}))} //nolint:gosec // rendered above
+	d.page = cache("text/html; charset=utf-8", render("page", map[string]any{
+		"Content": d.content, "Style": template.CSS(docsCSS), //nolint:gosec // embedded, not from a request
+	}))
 	sum := sha256.Sum256([]byte(docsCSS))
-	return cache("text/html; charset=utf-8", out.Bytes()),
-		"default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	d.policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	return d
 }
 
 func docsAccess(op operation) string {

@@ -53,8 +53,14 @@ func (s *server) openapiDocument(c *call) (any, error) {
 	return response{}, nil
 }
 
+// docs responds with the API documentation. With a session of the operator's page, it has the
+// navigation of the page.
 func (s *server) docs(c *call) (any, error) {
-	c.w.Header().Set("Content-Security-Policy", s.docsCSP)
-	s.docsPage.serve(c.w, c.Request, documentAge)
+	c.w.Header().Set("Vary", "Cookie")
+	if f, ok := s.Page.(framer); ok && f.Frame(c.w, c.Request, "API", "api", s.docsPage.content) {
+		return response{}, nil
+	}
+	c.w.Header().Set("Content-Security-Policy", s.docsPage.policy)
+	s.docsPage.page.serve(c.w, c.Request, documentAge)
 	return response{}, nil
 }

@@ -131,6 +131,7 @@ func TestBrowser_FitsAllScreens(t *testing.T) {
 			if engine == dbtest.SQLite {
 				maps.Copy(addresses, documents())
 				b.walk("sign-in", "/sign-in", windows(engine)[0])
+				b.walk("api-public", "/docs", windows(engine)[0])
 			}
 			b.signInAs("anna", annasPassword)
 			for _, size := range windows(engine) {
@@ -179,5 +180,29 @@ func TestWalk_IncludesEveryPage(t *testing.T) {
 		if strings.HasPrefix(r.pattern, "GET ") && !opened[r.pattern] {
 			t.Errorf("no address of the walk has the pattern %q, want one", r.pattern)
 		}
+	}
+}
+
+func TestDocs_HaveNavigationOnlyWithSession(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	complete := w.withAPI()
+	get := func(signedIn bool) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "/docs", nil)
+		if signedIn {
+			r.AddCookie(v.cookie)
+		}
+		res := httptest.NewRecorder()
+		complete.ServeHTTP(res, r)
+		return res
+	}
+	framed, public := get(true), get(false)
+	mustContain(t, framed.Body.String(), `<a href="/docs" aria-current="page" data-key="d">API</a>`, "keys.js", "GET</b> <code>/api/prices/items")
+	mustContain(t, public.Body.String(), "GET</b> <code>/api/prices/items")
+	if strings.Contains(public.Body.String(), "<nav") {
+		t.Error("without a session: got navigation, want none")
+	}
+	if got := framed.Header().Get("Cache-Control") + ", " + framed.Header().Get("Vary"); got != "no-store, Cookie" {
+		t.Errorf("with a session: got Cache-Control and Vary %q, want %q", got, "no-store, Cookie")
 	}
 }
