@@ -64,7 +64,6 @@ func (s *moneyPages) ledger(w http.ResponseWriter, r *http.Request, sess session
 		Tabs:   []tab{list.Tab("Accounts", "of", ""), list.Tab("Holds", "of", "holds")},
 		Answer: answer{"calm", "The whole ledger has not been verified yet.", "The service verifies it in the background."},
 		Empty:  emptyState{"No account yet", "An account is created by the first deposit with POST /api/functions/admin/wallet-ledger/{userId}/entries."},
-		API:    apiCall{Method: http.MethodGet, Path: "/api/health"},
 	}
 	if page.Verified, err = s.Health.LedgerVerification(r.Context()); err != nil {
 		return err
@@ -86,7 +85,21 @@ func (s *moneyPages) ledger(w http.ResponseWriter, r *http.Request, sess session
 		}
 		page.Accounts, page.List = found.Items, list.until(found.NextCursor)
 	}
+	page.API = balanceCall(page)
 	return s.show(w, r, "ledger", page)
+}
+
+// balanceCall returns the API request of the first user on a page. The API has balances and holds of
+// a user, but no list of all users.
+func balanceCall(page ledgerPage) apiCall {
+	user := "{userId}"
+	switch {
+	case len(page.Accounts) > 0:
+		user = url.PathEscape(page.Accounts[0].UserID)
+	case len(page.Holds) > 0:
+		user = url.PathEscape(page.Holds[0].SellerID)
+	}
+	return apiCall{Method: http.MethodGet, Path: "/api/functions/admin/wallet-ledger/" + user + "/balance"}
 }
 
 // ledgerUserPage shows the ledger of a user.
