@@ -9,7 +9,7 @@ import (
 const SamplePeriod = 30 * time.Minute
 
 // maxSamples limits the samples of a client while they cannot be stored. A half hour has at
-// most 77 samples: 7 results with 11 durations.
+// most 88 samples: 8 results with 11 durations.
 const maxSamples = 1000
 
 // SentResult is the result of a request, for statistics.
@@ -21,14 +21,15 @@ const (
 	ResultNotModified SentResult = "notModified" // status 304
 	ResultLimited     SentResult = "limited"     // status 429, or a quota is used up
 	ResultRefused     SentResult = "refused"     // another status below 500
-	ResultFailed      SentResult = "failed"      // status 5xx, timeout, or no complete response
+	ResultFailed      SentResult = "failed"      // status 5xx
+	ResultNoResponse  SentResult = "noResponse"  // no connection, or no complete response in time
 	ResultInvalid     SentResult = "invalid"     // the response cannot be used
 	ResultCancelled   SentResult = "cancelled"   // this program ended the request
 )
 
 // Results lists all results, the best first.
 func Results() []SentResult {
-	return []SentResult{ResultOK, ResultNotModified, ResultLimited, ResultRefused, ResultFailed, ResultInvalid, ResultCancelled}
+	return []SentResult{ResultOK, ResultNotModified, ResultLimited, ResultRefused, ResultFailed, ResultNoResponse, ResultInvalid, ResultCancelled}
 }
 
 // Result returns the result of the request.
@@ -47,8 +48,10 @@ func (s *Sent) Result() SentResult {
 		return ResultInvalid
 	case KindCancelled:
 		return ResultCancelled
-	default:
+	case KindServer:
 		return ResultFailed
+	default:
+		return ResultNoResponse
 	}
 }
 

@@ -473,7 +473,7 @@ CREATE TABLE request_sample (
     provider text   NOT NULL,
     host     text   NOT NULL,
     at       bigint NOT NULL, -- start of the half hour
-    result   text   NOT NULL, -- ok, notModified, limited, refused, failed, invalid, cancelled
+    result   text   NOT NULL, -- ok, notModified, limited, refused, failed, noResponse, invalid, cancelled
     up_to    bigint NOT NULL, -- upper bound of the duration (provider.LatencyBounds); 0: above all bounds
     requests bigint NOT NULL,
     duration bigint NOT NULL, -- sum

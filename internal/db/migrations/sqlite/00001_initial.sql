@@ -463,7 +463,7 @@ CREATE TABLE request_sample (
     provider TEXT    NOT NULL,
     host     TEXT    NOT NULL,
     at       INTEGER NOT NULL, -- start of the half hour
-    result   TEXT    NOT NULL, -- ok, notModified, limited, refused, failed, invalid, cancelled
+    result   TEXT    NOT NULL, -- ok, notModified, limited, refused, failed, noResponse, invalid, cancelled
     up_to    INTEGER NOT NULL, -- upper bound of the duration (provider.LatencyBounds); 0: above all bounds
     requests INTEGER NOT NULL,
     duration INTEGER NOT NULL, -- sum
