@@ -112,12 +112,12 @@ func runBars(runs []view.RunBar) template.HTML {
 	for i, run := range runs {
 		outcome := run.Outcome
 		state := runBadge(run.State, &outcome).Text
-		title := "Run " + run.ID + ", " + state + ", " + run.StartedAt.UTC().Format("2 Jan 15:04") + ": " + formatCount(run.Updated) + " updated, " +
+		title := "Run " + run.ID + ", " + state + ", " + chart.Moment(run.StartedAt) + ": " + formatCount(run.Updated) + " updated, " +
 			formatCount(run.Skipped) + " skipped, " + formatCount(run.NoQuote) + " without a quote, " + formatCount(run.Failed) + " failed"
 		if run.Kind == "missing" {
 			title = "Missing prices: " + title
 		}
-		bars[len(runs)-1-i] = chart.Bar{Title: title, Href: "/runs/" + run.ID, Parts: []chart.Part{
+		bars[len(runs)-1-i] = chart.Bar{Title: title, At: run.StartedAt, Href: "/runs/" + run.ID, Parts: []chart.Part{
 			{Class: "updated", Value: float64(run.Updated)},
 			{Class: "skipped", Value: float64(run.Skipped)},
 			{Class: "noQuote", Value: float64(run.NoQuote)},
@@ -135,14 +135,14 @@ func healthBars(name string, hours []view.HalfHour) template.HTML {
 	cells := make([]chart.Cell, len(hours))
 	bad := 0
 	for i, h := range hours {
-		title := h.At.UTC().Format("2 Jan 15:04") + ": no request"
+		title := chart.Moment(h.At) + ": no request"
 		if h.Requests > 0 {
-			title = h.At.UTC().Format("2 Jan 15:04") + ": " + formatCount(h.Requests) + " requests, " + formatCount(h.Bad()) + " without a usable response"
+			title = chart.Moment(h.At) + ": " + formatCount(h.Requests) + " requests, " + formatCount(h.Bad()) + " without a usable response"
 		}
 		if h.State == "bad" {
 			bad++
 		}
-		cells[i] = chart.Cell{State: h.State, Title: title}
+		cells[i] = chart.Cell{State: h.State, Title: title, At: h.At}
 	}
 	return chart.HealthBars(name+" in the last 24 hours: "+strconv.Itoa(bad)+" of "+strconv.Itoa(len(cells))+" half hours without a usable response", cells)
 }

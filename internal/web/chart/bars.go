@@ -4,6 +4,7 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"time"
 )
 
 const (
@@ -30,8 +31,9 @@ func Sparkline(label string, points []Point) template.HTML {
 // Bar is a column of stacked parts. Its title states the values.
 type Bar struct {
 	Title string
-	Href  string // page of the bar; empty: none
-	Parts []Part // from the bottom to the top
+	At    time.Time // the title contains its Moment; zero: no time
+	Href  string    // page of the bar; empty: none
+	Parts []Part    // from the bottom to the top
 }
 
 // Part is a part of a bar.
@@ -54,18 +56,22 @@ func Bars(label string, bars []Bar) template.HTML {
 	width := 100 / float64(max(len(bars), 1))
 	for i, b := range bars {
 		if b.Href != "" {
-			c.printf(`<a href="%s" aria-label="%s">`, html.EscapeString(b.Href), html.EscapeString(b.Title))
+			c.printf(`<a href="%s" aria-label="%s"%s>`, html.EscapeString(b.Href), html.EscapeString(b.Title), moment(b.At))
 		}
-		x := float64(i) * width
-		c.printf(`<g>%s`, titled(b.Title))
-		c.rect("hit", x, 0, width, barsHeight, "")
-		b.draw(c, x+width*0.1, width*0.8, top)
-		c.WriteString("</g>")
+		c.column(b, float64(i)*width, width, barsHeight, (barsHeight-2)/max(top, 1e-9))
 		if b.Href != "" {
 			c.WriteString("</a>")
 		}
 	}
 	return c.html()
+}
+
+// column draws a bar that stands on the floor. The unit is the height of the value 1.
+func (c *canvas) column(b Bar, x, width, floor, unit float64) {
+	c.printf(`<g>%s`, titled(b.Title, b.At))
+	c.rect("hit", x, 0, width, floor, "")
+	b.draw(c, x+width*0.1, width*0.8, floor, unit)
+	c.WriteString("</g>")
 }
 
 func (b Bar) total() (sum float64) {
@@ -76,25 +82,26 @@ func (b Bar) total() (sum float64) {
 }
 
 // draw draws the parts. A part with a value above 0 is at least one pixel high.
-func (b Bar) draw(c *canvas, x, width, top float64) {
-	y := float64(barsHeight)
+func (b Bar) draw(c *canvas, x, width, floor, unit float64) {
+	y := floor
 	for _, p := range b.Parts {
-		if p.Value <= 0 || top <= 0 {
+		if p.Value <= 0 {
 			continue
 		}
-		height := min(y, max(1, math.Round((barsHeight-2)*p.Value/top)))
+		height := min(y, max(1, math.Round(p.Value*unit)))
 		y -= height
 		c.rect("seg "+p.Class, x, y, width, height, "")
 	}
-	if y == barsHeight {
-		c.rect("seg none", x, barsHeight-1, width, 1, "")
+	if y == floor {
+		c.rect("seg none", x, floor-1, width, 1, "")
 	}
 }
 
 // Cell is the state of a short period.
 type Cell struct {
-	State string // sets the colour: "good", "warn", "bad" or "none"
-	Title string // period and values
+	State string    // sets the colour: "good", "warn", "bad" or "none"
+	Title string    // period and values
+	At    time.Time // the title contains its Moment; zero: no time
 }
 
 // HealthBars draws one cell per period, the oldest on the left.
@@ -102,7 +109,7 @@ func HealthBars(label string, cells []Cell) template.HTML {
 	c := open("health", "img", label, healthHeight)
 	width := 100 / float64(max(len(cells), 1))
 	for i, cell := range cells {
-		c.rect("cell "+cell.State, (float64(i)+0.1)*width, 0, width*0.8, healthHeight, cell.Title)
+		c.rect("cell "+cell.State, (float64(i)+0.1)*width, 0, width*0.8, healthHeight, titled(cell.Title, cell.At))
 	}
 	return c.html()
 }

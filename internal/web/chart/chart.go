@@ -54,17 +54,31 @@ func (c *canvas) stretch(top, height int) {
 	c.printf(`<svg y="%d" width="100%%" height="%d" viewBox="0 0 %d %d" preserveAspectRatio="none">`, top, height, across, height)
 }
 
-func (c *canvas) rect(class string, x, y, width, height float64, title string) {
+// rect draws a rectangle. The content is "" or an element of titled.
+func (c *canvas) rect(class string, x, y, width, height float64, content string) {
 	c.printf(`<rect class="%s" x="%s%%" y="%s" width="%s%%" height="%s">%s</rect>`,
-		html.EscapeString(class), number(x), number(y), number(width), number(height), titled(title))
+		html.EscapeString(class), number(x), number(y), number(width), number(height), content)
 }
 
-// titled returns the element that browsers show on hover.
-func titled(title string) string {
+// titled returns the element that browsers show on hover. If the title contains the Moment of a
+// time, at is this time.
+func titled(title string, at time.Time) string {
 	if title == "" {
 		return ""
 	}
-	return "<title>" + html.EscapeString(title) + "</title>"
+	return "<title" + moment(at) + ">" + html.EscapeString(title) + "</title>"
+}
+
+// Moment returns a time in UTC, for titles.
+func Moment(t time.Time) string { return t.UTC().Format("2 Jan 15:04") }
+
+// moment returns an attribute with the time of a title. With it, the page's script shows the time
+// in local time if the user prefers that.
+func moment(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return ` data-moment="` + at.UTC().Format(time.RFC3339) + `"`
 }
 
 // number formats a coordinate with at most two decimal places.

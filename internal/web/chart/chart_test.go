@@ -31,20 +31,31 @@ func rising(values ...float64) []Point {
 func samples() map[string]template.HTML {
 	banded := rising(12.5, 13, math.NaN(), 12.8)
 	banded[0].Low, banded[0].High = 12, 13.5
+	stacked := StepOptions{
+		Label: "Responses", From: start, To: start.Add(3 * time.Hour), Zero: true, Stacked: true,
+		Lines: []Line{{Name: "2xx", Class: "ok", Points: rising(20, 0, 7)}, {Name: "no response", Class: "noResponse", Points: rising(0, 0, 3)}},
+	}
 	return map[string]template.HTML{
 		"sparkline":       Sparkline(`Age of <quotes> & "more"`, rising(3, 4, math.NaN(), 2, 9)),
 		"sparkline-empty": Sparkline("Age of quotes", nil),
 		"bars": Bars("Last runs", []Bar{
-			{Title: "Run 41: 90 updated, 10 failed", Href: "/runs/41", Parts: []Part{{"updated", 90}, {"failed", 10}}},
+			{Title: "Run 41, 5 Oct 00:00: 90 updated, 10 failed", At: start, Href: "/runs/41", Parts: []Part{{"updated", 90}, {"failed", 10}}},
 			{Title: "Run 42: nothing", Href: "/runs/42"},
 		}),
-		"health": HealthBars("sim, last 24 h", []Cell{{"good", "00:00 to 00:30: 12 responses"}, {"bad", "00:30 to 01:00: 3 failures"}, {"none", "01:00 to 01:30: no requests"}}),
+		"health": HealthBars("sim, last 24 h", []Cell{{"good", "5 Oct 00:00: 12 responses", start}, {State: "bad", Title: "3 failures"}, {State: "none", Title: "no requests"}}),
 		"step": Step(StepOptions{
 			Label: "Price", From: start, To: start.Add(6 * time.Hour),
 			Lines:  []Line{{Name: "Aurum", Class: "thin", Points: rising(12, 14)}, {Name: "Price", Class: "main", Points: banded}},
 			Dots:   []Dot{{At: start.Add(time.Hour), Value: 14, Class: "used", Title: "Aurum: $14.00"}},
 			Format: func(v float64) string { return fmt.Sprintf("$%.2f", v) },
 		}),
+		"step-stacked": Step(stacked),
+		"live":         Live(stacked),
+		"live-dots": Live(StepOptions{
+			Label: "Price", From: start, To: start.AddDate(0, 0, 7), Lines: []Line{{Name: "Price", Class: "main", Points: banded}}, Prefix: "$", Places: 2,
+			Dots: []Dot{{At: start, Value: 14, Class: "out", Name: "Seller's \"held\" price", Title: "Held: $14.00"}},
+		}),
+		"live-empty":     Live(StepOptions{Label: "Price", From: start, To: start.Add(time.Hour)}),
 		"step-one-value": Step(StepOptions{Label: "Budget", From: start, To: start.AddDate(0, 0, 30), Lines: []Line{{Points: rising(5)}}, Zero: true}),
 		"step-empty":     Step(StepOptions{Label: "Price", From: start, To: start.Add(time.Hour), Lines: []Line{{Points: rising(math.NaN())}}}),
 		"timeline": Timeline("Run 42", start, start.Add(4*time.Minute), []Lane{

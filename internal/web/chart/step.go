@@ -29,6 +29,13 @@ type StepOptions struct {
 	Format func(float64) string
 	// Zero extends the axis down to 0.
 	Zero bool
+	// Stacked draws columns instead of lines: each line is a part of every column, the first one
+	// at the bottom. All lines have the same times.
+	Stacked bool
+	// Prefix and Suffix enclose the exact values of a live chart, which have at least Places decimal
+	// places.
+	Prefix, Suffix string
+	Places         int
 }
 
 // Dot is a marked value.
@@ -36,6 +43,7 @@ type Dot struct {
 	At    time.Time
 	Value float64
 	Class string
+	Name  string // in a live chart
 	Title string
 }
 
@@ -47,45 +55,107 @@ const (
 )
 
 // Step draws a step chart: each value holds until the next point. The accessible name contains
-// the label and the lowest, highest and last value of the last line.
+// the label and the lowest, highest and last value of the last line, or the sum of each line if
+// they are stacked.
 func Step(o StepOptions) template.HTML {
-	if o.Format == nil {
-		o.Format = number
-	}
 	s, ok := o.scale()
 	if !ok {
 		return template.HTML(`<p class="empty-line">There are no values in this period.</p>`)
 	}
 	c := open("step", "img", o.Label+": "+o.summary(), stepHeight)
 	for i := range ticks {
-		v := s.high - (s.high-s.low)*float64(i)/(ticks-1)
-		y := number(plotTop + s.y(v))
+		y := number(plotTop + s.y(s.tick(i)))
 		c.printf(`<line class="grid" x1="0" x2="100%%" y1="%s" y2="%s"/>`, y, y)
 	}
 	at := span{o.From, o.To}
-	c.stretch(plotTop, plotHeight)
-	for _, l := range o.Lines {
-		points := sorted(l.Points)
-		band(c, points, at, s)
-		line(c, "line "+l.Class, l.Name, points, at, s, true)
+	if o.Stacked {
+		o.columns(c, at, s)
+	} else {
+		c.stretch(plotTop, plotHeight)
+		for _, l := range o.Lines {
+			points := sorted(l.Points)
+			band(c, points, at, s)
+			line(c, "line "+l.Class, l.Name, points, at, s, true)
+		}
+		c.WriteString("</svg>")
 	}
-	c.WriteString("</svg>")
 	for _, d := range o.Dots {
 		c.printf(`<circle class="dot %s" cx="%s%%" cy="%s" r="3.5">%s</circle>`,
-			html.EscapeString(d.Class), number(100*at.share(d.At)), number(plotTop+s.y(d.Value)), titled(d.Title))
+			html.EscapeString(d.Class), number(100*at.share(d.At)), number(plotTop+s.y(d.Value)), titled(d.Title, time.Time{}))
 	}
 	for i := range ticks {
-		v := s.high - (s.high-s.low)*float64(i)/(ticks-1)
-		c.printf(`<text class="value" x="0" y="%s">%s</text>`, number(plotTop+s.y(v)-3), html.EscapeString(o.Format(v)))
+		v := s.tick(i)
+		c.printf(`<text class="value" x="0" y="%s">%s</text>`, number(plotTop+s.y(v)-3), html.EscapeString(o.format(v)))
 	}
 	timeAxis(c, at, stepHeight-4)
 	return c.html()
 }
 
+// format formats a value of the axis.
+func (o StepOptions) format(v float64) string {
+	if o.Format == nil {
+		return number(v)
+	}
+	return o.Format(v)
+}
+
+// tick returns the value of a grid line, the highest first.
+func (s scale) tick(i int) float64 { return s.high - (s.high-s.low)*float64(i)/(ticks-1) }
+
+// bars returns the columns of stacked lines.
+func (o StepOptions) bars() []Bar {
+	if !o.Stacked || len(o.Lines) == 0 {
+		return nil
+	}
+	bars := make([]Bar, len(o.Lines[0].Points))
+	for i := range bars {
+		b := &bars[i]
+		b.At = o.Lines[0].Points[i].At
+		for _, l := range o.Lines {
+			b.Parts = append(b.Parts, Part{l.Class, l.Points[i].Value})
+		}
+		b.Title = Moment(b.At) + ": " + o.parts(func(line int) float64 { return b.Parts[line].Value })
+	}
+	return bars
+}
+
+// parts lists the values of the lines that are not 0.
+func (o StepOptions) parts(value func(line int) float64) string {
+	var texts []string
+	for i, l := range o.Lines {
+		if v := value(i); v > 0 {
+			texts = append(texts, l.Name+" "+o.format(v))
+		}
+	}
+	if len(texts) == 0 {
+		return "none"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// columns draws stacked lines.
+func (o StepOptions) columns(c *canvas, at span, s scale) {
+	bars := o.bars()
+	for i, b := range bars {
+		x, end := 100*at.share(b.At), 100.0
+		if i+1 < len(bars) {
+			end = 100 * at.share(bars[i+1].At)
+		}
+		c.column(b, x, end-x, plotTop+plotHeight, plotHeight/s.high)
+	}
+}
+
 // scale returns a scale that contains all lines and dots and ends at round numbers. It reports
 // false if there are no values.
 func (o StepOptions) scale() (s scale, ok bool) {
-	for _, l := range o.Lines {
+	lines := o.Lines
+	if o.Stacked {
+		lines = nil
+		for _, b := range o.bars() {
+			lines = append(lines, Line{Points: []Point{{Value: b.total()}}})
+		}
+	}
+	for _, l := range lines {
 		low, high, some := reach(l.Points)
 		if !some {
 			continue
@@ -135,6 +205,14 @@ func (o StepOptions) summary() string {
 	if len(o.Lines) == 0 {
 		return fmt.Sprintf("%d values", len(o.Dots))
 	}
+	if o.Stacked {
+		return o.parts(func(line int) (sum float64) {
+			for _, p := range o.Lines[line].Points {
+				sum += p.Value
+			}
+			return sum
+		})
+	}
 	points := sorted(o.Lines[len(o.Lines)-1].Points)
 	low, high, last := math.NaN(), math.NaN(), math.NaN()
 	for _, p := range points {
@@ -148,7 +226,7 @@ func (o StepOptions) summary() string {
 	if math.IsNaN(low) {
 		return "no values"
 	}
-	return "lowest " + o.Format(low) + ", highest " + o.Format(high) + ", last " + o.Format(last)
+	return "lowest " + o.format(low) + ", highest " + o.format(high) + ", last " + o.format(last)
 }
 
 // line draws points as a line. If steps is true, each value holds until the next point, and the
@@ -184,7 +262,7 @@ func line(c *canvas, class, title string, points []Point, at span, s scale, step
 	if drawing && steps {
 		fmt.Fprintf(&path, "H%d", across)
 	}
-	c.printf(`<path class="%s" d="%s">%s</path>`, html.EscapeString(class), path.String(), titled(title))
+	c.printf(`<path class="%s" d="%s">%s</path>`, html.EscapeString(class), path.String(), titled(title, time.Time{}))
 }
 
 // band draws the interval of each point as a rectangle that ends at the next point.
@@ -205,18 +283,23 @@ func band(c *canvas, points []Point, at span, s scale) {
 	}
 }
 
+// timeForm returns the form and the layout of the times of an axis.
+func timeForm(length time.Duration) (form, layout string) {
+	switch {
+	case length <= 10*time.Minute:
+		return "second", "15:04:05"
+	case length <= 48*time.Hour:
+		return "minute", "15:04"
+	case length > 300*24*time.Hour:
+		return "month", "Jan 2006"
+	}
+	return "day", "2 Jan"
+}
+
 // timeAxis labels the time axis below a chart with five times. The page's script shows them in
 // local time if the user prefers that.
 func timeAxis(c *canvas, at span, y int) {
-	form, layout := "day", "2 Jan"
-	switch length := at.to.Sub(at.from); {
-	case length <= 10*time.Minute:
-		form, layout = "second", "15:04:05"
-	case length <= 48*time.Hour:
-		form, layout = "minute", "15:04"
-	case length > 300*24*time.Hour:
-		form, layout = "month", "Jan 2006"
-	}
+	form, layout := timeForm(at.to.Sub(at.from))
 	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
 		t := at.from.Add(at.to.Sub(at.from) * time.Duration(i) / 4).UTC()
 		c.printf(`<text class="time" x="%d%%" y="%d" text-anchor="%s" data-at="%s" data-form="%s">%s</text>`,

@@ -39,7 +39,7 @@ func Timeline(label string, from, to time.Time, lanes []Lane) template.HTML {
 		for _, s := range l.Segments {
 			x := 100 * at.share(s.From)
 			width := max(0.4, 100*at.share(s.To)-x) // short segments stay visible
-			c.rect("seg "+s.Class, min(x, 99.6), float64(y+20), width, laneBar, s.Title)
+			c.rect("seg "+s.Class, min(x, 99.6), float64(y+20), width, laneBar, titled(s.Title, time.Time{}))
 			text.printf("<li>%s: %s</li>", html.EscapeString(l.Name), html.EscapeString(s.Title))
 		}
 	}

@@ -45,6 +45,12 @@
     if (!isLocal) return;
     document.querySelectorAll("time[datetime]").forEach(function (t) { t.title = inZone(t.dateTime, "exact"); });
     document.querySelectorAll("[data-at]").forEach(function (t) { t.textContent = inZone(t.dataset.at, t.dataset.form); });
+    document.querySelectorAll("[data-moment]").forEach(function (t) { // a title that contains the time
+      var time = inZone(t.dataset.moment, "day") + " " + inZone(t.dataset.moment, "minute");
+      var said = (t.getAttribute("aria-label") || t.textContent).replace(/\d+ [A-Z][a-z]{2} \d\d:\d\d/, time);
+      if (t.hasAttribute("aria-label")) t.setAttribute("aria-label", said);
+      else t.textContent = said;
+    });
   }
 
   var zone = document.getElementById("zone");
