@@ -31,12 +31,15 @@ const (
 	// farFactor limits market lines. A market price is not drawn if it is more than this factor
 	// below the lowest or above the highest price of the item.
 	farFactor = 1.5
+	// chartStep is the precision of the end of a chart, so that equal prices give an equal chart
+	// for a while. Otherwise open pages would draw it at each update.
+	chartStep = 5 * time.Minute
 )
 
 // chartOf draws the price history of a period. It shows every change, or candles if there are too
 // many changes or older changes are stored only as candles.
 func (s *itemPages) chartOf(ctx context.Context, key catalog.Key, item *view.ItemDetail, period string) (itemChart, error) {
-	now := s.Now()
+	now := s.Now().Add(chartStep).Truncate(chartStep)
 	days, known := map[string]int{"": 7, "7d": 7, "30d": 30, "all": 0}[period]
 	if !known {
 		return itemChart{}, fault.New(fault.Invalid, "invalid_parameters", "The range must be 7d, 30d or all.")
@@ -59,7 +62,7 @@ func (s *itemPages) chartOf(ctx context.Context, key catalog.Key, item *view.Ite
 		f.From = price[0].At
 	}
 	o := chart.StepOptions{
-		Label: "Price", From: f.From, To: now,
+		Label: "Price", From: f.From, To: now, Prefix: symbol(s.Currency), Places: 2,
 		Format: func(v float64) string { return shortPrice(money.Micro(math.Round(v*money.Scale)), s.Currency) },
 	}
 	if out.Candles != "day" { // quotes of older days are not stored
@@ -72,9 +75,9 @@ func (s *itemPages) chartOf(ctx context.Context, key catalog.Key, item *view.Ite
 	}
 	o.Lines = append(o.Lines, chart.Line{Name: "Price", Class: "main", Points: price})
 	if c := item.CandidatePrice; c != nil && !item.CandidateAt.Before(f.From) {
-		o.Dots = []chart.Dot{{At: *item.CandidateAt, Value: amountValue(*c), Class: "out", Title: "Held: " + shortPrice(*c, s.Currency)}}
+		o.Dots = []chart.Dot{{At: *item.CandidateAt, Value: amountValue(*c), Class: "out", Name: "Held price", Title: "Held: " + shortPrice(*c, s.Currency)}}
 	}
-	out.SVG = chart.Step(o)
+	out.SVG = chart.Live(o)
 	return out, nil
 }
 

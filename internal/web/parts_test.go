@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// asking returns the handler with a page that has a live chart and an action that needs a
-// confirmation. It counts the actions in done.
+// asking returns the handler with a page that has an action that needs a confirmation. It counts
+// the actions in done.
 func asking(w *world, done *int) http.Handler {
 	s := w.handler.(*site)
 	s.mux.HandleFunc("POST /try", s.act(Admin, func(rw http.ResponseWriter, r *http.Request, sess session) error {
@@ -22,16 +22,11 @@ func asking(w *world, done *int) http.Handler {
 		return s.done(rw, r, sess, flash{Good: true, Text: "12 prices are accepted."}, nil)
 	}))
 	s.mux.HandleFunc("GET /try", s.read(Read, func(rw http.ResponseWriter, _ *http.Request, sess session) error {
-		_, err := rw.Write([]byte(`<!DOCTYPE html><html lang="en"><head><title>x</title><link rel="icon" href="/static/mark.svg"><link rel="stylesheet" href="/static/app.css"><link rel="stylesheet" href="/static/chart.css">
-			<link rel="stylesheet" href="/static/vendor/uPlot.min.css"><script src="/static/vendor/uPlot.iife.min.js" defer></script>
-			<script src="/static/dialog.js" defer></script><script src="/static/live-chart.js" defer></script></head><body>
-			<form data-confirm action="/try" method="post"><input type="hidden" name="csrf" value="` + sess.csrf + `"><input type="hidden" name="back" value="/runs"><button id="go" name="what" value="all">Accept</button></form>
-			<figure data-live-chart data-src="/try/data" data-every="1"></figure></body></html>`))
+		_, err := rw.Write([]byte(`<!DOCTYPE html><html lang="en"><head><title>x</title><link rel="icon" href="/static/mark.svg"><link rel="stylesheet" href="/static/app.css">
+			<script src="/static/dialog.js" defer></script></head><body>
+			<form data-confirm action="/try" method="post"><input type="hidden" name="csrf" value="` + sess.csrf + `"><input type="hidden" name="back" value="/runs"><button id="go" name="what" value="all">Accept</button></form></body></html>`))
 		return err
 	}))
-	s.mux.HandleFunc("GET /try/data", func(rw http.ResponseWriter, _ *http.Request) {
-		_, _ = rw.Write([]byte(`{"times":[1791208800,1791208860,1791208920],"lines":[{"name":"done","values":[1,null,3]},{"name":"failed","values":[0,0,1]}]}`))
-	})
 	return s
 }
 
@@ -49,16 +44,13 @@ func TestConfirmed_AsksOnPageWithoutScripts(t *testing.T) {
 	}
 }
 
-func TestBrowser_AsksInDialogAndDrawsLiveChart(t *testing.T) {
+func TestBrowser_AsksInDialog(t *testing.T) {
 	w, done := newWorld(t), 0
 	server := httptest.NewServer(asking(w, &done))
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
 	b.signIn(adminToken)
 	b.open("/try")
-	if w.handler.(*site).assets.has(chartFile) {
-		b.until("the live chart", `document.querySelector("figure canvas") !== null`)
-	}
 	b.do(chromedp.Click(chromedp.CSS("#go")), chromedp.WaitVisible(chromedp.CSS("dialog #question")))
 	b.do(chromedp.Click(chromedp.CSS("dialog [data-close]")))
 	b.until("the closed dialog", `!document.querySelector("dialog") && document.activeElement.id === "go"`)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ type providerPage struct {
 	Provider providerCard
 	Hours    template.HTML // last 48 half hours
 	Latency  template.HTML
-	Results  template.HTML
+	Statuses responseChart
 	Budgets  []budgetChart
 	Refused  []quarantineRow
 	Levels   []levelRow
@@ -93,7 +92,7 @@ func (s *providerPages) fillHistory(r *http.Request, page *providerPage, name st
 	if err != nil {
 		return err
 	}
-	page.Latency, page.Results = latencyChart(history), resultBars(history)
+	page.Latency, page.Statuses = latencyChart(history), statusChart(history)
 	downs, err := s.Providers.BurnDowns(r.Context(), name)
 	if err != nil {
 		return err
@@ -130,56 +129,6 @@ func (quarantineRow) Change(m refresh.Moved) string {
 		return "–"
 	}
 	return formatChange(&move)
-}
-
-// latencyChart draws the median and the 95th percentile. Half hours without requests are gaps.
-func latencyChart(history []view.HalfHour) template.HTML {
-	if !slices.ContainsFunc(history, func(h view.HalfHour) bool { return h.Requests > 0 }) {
-		return ""
-	}
-	p50, p95 := chart.Line{Name: "half of all responses", Class: "main"}, chart.Line{Name: "95 % of all responses", Class: "thin"}
-	for _, h := range history {
-		low, high := float64(h.P50.Milliseconds()), float64(h.P95.Milliseconds())
-		if h.Requests == 0 {
-			low, high = math.NaN(), math.NaN()
-		}
-		p50.Points = append(p50.Points, chart.Point{At: h.At, Value: low})
-		p95.Points = append(p95.Points, chart.Point{At: h.At, Value: high})
-	}
-	return chart.Step(chart.StepOptions{
-		Label: "Latency", From: history[0].At, To: history[len(history)-1].At.Add(provider.SamplePeriod), Lines: []chart.Line{p95, p50}, Zero: true,
-		Format: func(ms float64) string { return strconv.FormatFloat(ms, 'f', 0, 64) + " ms" },
-	})
-}
-
-// barsOfHistory is the number of columns of resultBars.
-const barsOfHistory = 48
-
-// resultBars draws the requests by result. If there are more than barsOfHistory half hours, each
-// column combines several of them.
-func resultBars(history []view.HalfHour) template.HTML {
-	each := (len(history) + barsOfHistory - 1) / barsOfHistory
-	if each == 0 {
-		return ""
-	}
-	var bars []chart.Bar
-	total := int64(0)
-	for part := range slices.Chunk(history, each) {
-		var requests, bad int64
-		for i := range part {
-			requests += part[i].Requests
-			bad += part[i].Bad()
-		}
-		total += requests
-		bars = append(bars, chart.Bar{
-			Title: part[0].At.UTC().Format("2 Jan 15:04") + ": " + formatCount(requests) + " requests, " + formatCount(bad) + " without a usable response",
-			Parts: []chart.Part{{Class: "updated", Value: float64(requests - bad)}, {Class: "failed", Value: float64(bad)}},
-		})
-	}
-	if total == 0 {
-		return ""
-	}
-	return chart.Bars("Requests by result: "+formatCount(total)+" in this period", bars)
 }
 
 // budgetChart draws how a budget runs down. The forecast continues at the current rate.

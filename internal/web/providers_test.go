@@ -88,7 +88,7 @@ func TestProvider_ShowsItsHistory(t *testing.T) {
 	w.insertSamples()
 	v := w.visit(t, adminToken)
 	body := v.get("/providers/cs2cap?period=7d").body
-	mustContain(t, body, "CS2Cap in the last 24 hours: 0 of 48 half hours", "23 requests, 3 without a usable response", "Requests by result: 1,992 in this period",
+	mustContain(t, body, "CS2Cap in the last 24 hours: 0 of 48 half hours", "23 requests, 3 without a usable response", "Responses by status: 2xx 1,920, 5xx 72", `: 2xx 140, 5xx 6</title>`,
 		`aria-label="Latency: `, "Monthly quota", "50 of 1,000 left; used up in", "requests left")
 	mustContain(t, v.get("/").body, "CS2Cap in the last 24 hours")
 	mustContain(t, v.get("/providers/waxpeer").body, "No request in this period.", "No request in the last 24 hours.")

@@ -114,6 +114,9 @@
   }
 
   if (window.Idiomorph) {
+    Idiomorph.defaults.callbacks.beforeNodeRemoved = function (node) {
+      return !(node.classList && node.classList.contains("uplot")); // live-chart.js drew it
+    };
     Idiomorph.defaults.callbacks.beforeAttributeUpdated = function (name, node) { return !changed(name, node); };
   }
 
