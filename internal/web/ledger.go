@@ -225,7 +225,7 @@ func (s *moneyPages) verify(w http.ResponseWriter, r *http.Request, sess session
 	}
 	report, err := s.verifyUser(r.Context(), id)
 	if err != nil {
-		return err
+		return s.done(w, r, sess, flash{}, err)
 	}
 	return s.showUser(w, r, sess, report)
 }

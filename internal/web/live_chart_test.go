@@ -77,6 +77,9 @@ func TestBrowser_DrawsLiveCharts(t *testing.T) {
 				if got := eval[int](b, `document.querySelectorAll('.live-chart > svg[role="img"][aria-label]').length`); got != charts {
 					t.Errorf("%s: got %d drawings for screen readers, want %d", address, got, charts)
 				}
+				if !eval[bool](b, `[...document.querySelectorAll("svg.health")].every(e => e.getBoundingClientRect().width > e.parentElement.clientWidth / 2)`) {
+					t.Errorf("%s: got narrow health bars, want the width of the panel", address)
+				}
 				b.axe(address + ", " + scheme)
 			}
 			b.point(`.u-over`, 0.97)

@@ -39,6 +39,16 @@ func TestLedger_VerifyAnswersInPlainWords(t *testing.T) {
 	mustContain(t, v.post("/ledger/verify?user=ben").body, "This ledger does not verify:", "cached_balance", "Findings")
 }
 
+func TestLedger_VerifyOfUserWithoutWalletStaysOnPage(t *testing.T) {
+	v := newWorld(t).visit(t, adminToken)
+	mustContain(t, v.get("/ledger?user=collector").body, `name="back" value="/ledger?user=collector"`)
+	res := v.post("/ledger/verify?user=collector", "back", "/ledger?user=collector")
+	if got := res.Header.Get("Location"); got != "/ledger?user=collector" {
+		t.Errorf("got status %d and location %q, want a redirect to the ledger of the user", res.StatusCode, got)
+	}
+	mustContain(t, v.get("/ledger?user=collector").body, "The user has no wallet.")
+}
+
 func TestLedger_VerifiesTheWholeLedger(t *testing.T) {
 	w := newWorld(t)
 	w.trade()
