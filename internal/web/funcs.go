@@ -27,6 +27,7 @@ func (s *pages) funcs() template.FuncMap {
 		"game":      gameName,
 		"games":     games,
 		"itemURL":   itemURL,
+		"acceptURL": func(query string) string { return "/item/accept?" + query }, // a template would escape a query after a "?" again
 		"when":      s.when,
 		"price":     func(m any) priceText { return s.price(m, s.Currency) },
 		"amount":    func(m any, c money.Currency) priceText { return s.price(m, c) },

@@ -73,6 +73,21 @@ func TestHeld_AcceptsSelectedPrices(t *testing.T) {
 	mustContain(t, v.get("/held").body, "No price is held.")
 }
 
+func TestHeld_AcceptButtonsNameTheItem(t *testing.T) {
+	w := newWorld(t)
+	w.hold()
+	v := w.visit(t, adminToken)
+	accept := regexp.MustCompile(`action="(/item/accept[^"]*)"`)
+	for _, page := range []string{itemURL(730, "Line one\nline two", ""), "/held"} {
+		found := accept.FindStringSubmatch(v.get(page).body)
+		if found == nil {
+			t.Fatalf("%s: got no button that accepts one price, want one", page)
+		}
+		v.post(html.UnescapeString(found[1]), "back", "/held")
+		mustContain(t, v.get("/held").body, "The new price is accepted.")
+	}
+}
+
 func TestChosen_RefusesFaultySelections(t *testing.T) {
 	w := newWorld(t)
 	w.hold()
