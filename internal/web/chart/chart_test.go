@@ -103,7 +103,7 @@ func TestCharts_AreXMLWithoutStyles(t *testing.T) {
 }
 
 func TestStep_AxisContainsAllValues(t *testing.T) {
-	for _, values := range [][]float64{{0, 0}, {1e-6, 2e-6}, {99.99, 100.01}, {-5, 5}, {3, 1e9}, {7}, {-0.5}, {0.1, 0.3}} {
+	for _, values := range [][]float64{{0, 0}, {1e-6, 2e-6}, {99.99, 100.01}, {-5, 5}, {3, 1e9}, {47.2, 107.4}, {7}, {-0.5}, {0.1, 0.3}} {
 		s, ok := StepOptions{Lines: []Line{{Points: rising(values...)}}}.scale()
 		for _, v := range values {
 			if y := s.y(v); !ok || y < -0.01 || y > plotHeight+0.01 {

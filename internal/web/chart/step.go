@@ -180,11 +180,9 @@ func (o StepOptions) scale() (s scale, ok bool) {
 			s.low -= margin
 		}
 	}
-	step := round((s.high - s.low) / (ticks - 1))
-	s.low = math.Floor(s.low/step) * step
-	if s.low+step*(ticks-1) < s.high {
+	low, step := s.low, round((s.high-s.low)/(ticks-1))
+	for s.low = math.Floor(low/step) * step; s.low+step*(ticks-1) < s.high; s.low = math.Floor(low/step) * step {
 		step = round(step * 1.01)
-		s.low = math.Floor(s.low/step) * step
 	}
 	s.high = s.low + step*(ticks-1)
 	return s, ok
