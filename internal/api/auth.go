@@ -146,7 +146,7 @@ func (op *operation) scope() string {
 		area = apikey.Market
 	case "wallet-ledger", "payment-fee-rules":
 		area = apikey.Wallet
-	case "market-prices", "server":
+	case "market-prices", "server", "webhooks", "keys", "audit":
 		area = apikey.Operate
 	default:
 		return ""

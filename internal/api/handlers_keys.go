@@ -35,7 +35,7 @@ func (h keyHandlers) createKey(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, secret, err := h.Keys.Create(c.Context(), k)
+	k, secret, err := h.Keys.Create(c.Context(), c.apiKey, k)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (h keyHandlers) createKey(c *call) (any, error) {
 }
 
 func (h keyHandlers) rotateKey(c *call) (any, error) {
-	k, secret, err := h.Keys.Rotate(c.Context(), c.values["key"], c.keep())
+	k, secret, err := h.Keys.Rotate(c.Context(), c.apiKey, c.values["key"], c.keep())
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (h keyHandlers) rotateKey(c *call) (any, error) {
 }
 
 func (h keyHandlers) revokeKey(c *call) (any, error) {
-	return response{status: http.StatusNoContent}, h.Keys.Revoke(c.Context(), c.values["key"])
+	return response{status: http.StatusNoContent}, h.Keys.Revoke(c.Context(), c.apiKey, c.values["key"])
 }
 
 func (h keyHandlers) auditLog(c *call) (any, error) {

@@ -18,7 +18,7 @@ import (
 // key has access.
 func neededScope(method, path string) string {
 	for prefix, area := range map[string]string{
-		"/api/market-prices/": "operate", "/metrics": "operate", "/api/prices/": "prices", "/api/events": "prices", "/api/users": "inventory",
+		"/api/market-prices/": "operate", "/metrics": "operate", "/api/webhooks": "operate", "/api/keys": "operate", "/api/audit": "operate", "/api/prices/": "prices", "/api/events": "prices", "/api/users": "inventory",
 		"/api/inventory/": "inventory", "/api/listings": "market", "/api/trades": "market", "/api/functions/": "wallet",
 	} {
 		if !strings.HasPrefix(path, prefix) {
@@ -35,7 +35,7 @@ func neededScope(method, path string) string {
 // newKey creates an API key and returns its credential.
 func (h *harness) newKey(k apikey.Key) header {
 	h.t.Helper()
-	_, secret, err := h.deps.Keys.Create(h.t.Context(), k)
+	_, secret, err := h.deps.Keys.Create(h.t.Context(), nil, k)
 	h.must(err)
 	return header("Authorization: Bearer " + secret)
 }
@@ -53,8 +53,9 @@ func TestKeys_AllowOnlyTheirScopes(t *testing.T) {
 	d := shared.document()
 	const remote header = "X-Forwarded-For: 203.0.113.5"
 	for _, scope := range apikey.Scopes() {
+		name := strings.ReplaceAll(scope, ":", "-")
 		create := func(h *harness) header {
-			return h.newKey(apikey.Key{Name: strings.ReplaceAll(scope, ":", "-"), Scopes: []string{scope}})
+			return h.newKey(apikey.Key{Name: name, Scopes: []string{scope}})
 		}
 		key := create(shared)
 		for _, op := range shared.api.routes.operations {
@@ -64,6 +65,7 @@ func TestKeys_AllowOnlyTheirScopes(t *testing.T) {
 			needed := neededScope(op.method, op.path)
 			allowed := scope == needed || strings.TrimSuffix(scope, ":write")+":read" == needed
 			path, body := example(op)
+			path = strings.Replace(path, "/api/keys/reader", "/api/keys/"+name, 1) // a key may manage itself
 			h, credential := shared, key
 			if allowed && op.method != http.MethodGet {
 				h = newHarness(t, trustLoopback)
@@ -122,6 +124,35 @@ func TestKeys_LiveFromCreationToRevocation(t *testing.T) {
 		t.Errorf("DELETE: got status %d, want 204", got.StatusCode)
 	}
 	wantStatus("revoked key", third, http.StatusUnauthorized)
+}
+
+func TestKeys_RefuseToCreateKeysBeyondTheirOwnLimits(t *testing.T) {
+	h := newHarness(t, nil)
+	key := h.newKey(apikey.Key{Name: "deploy", Scopes: []string{"operate:write"}, PerMinute: 60})
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"POST", "/api/keys", `{"name":"a","scopes":["operate:read"],"requestsPerMinute":60}`, http.StatusCreated},
+		{"POST", "/api/keys", `{"name":"b","scopes":["wallet:read"],"requestsPerMinute":60}`, http.StatusForbidden},
+		{"POST", "/api/keys", `{"name":"b","scopes":["operate:read"]}`, http.StatusForbidden},
+		{"POST", "/api/keys/reader/rotate", "", http.StatusForbidden},
+		{"DELETE", "/api/keys/reader", "", http.StatusForbidden},
+		{"POST", "/api/keys/a/rotate", "", http.StatusOK},
+		{"DELETE", "/api/keys/a", "", http.StatusNoContent},
+	} {
+		got := h.request(c.method, c.path, c.body, key)
+		if got.StatusCode != c.want || c.want == http.StatusForbidden && got.problem(t).Code != "forbidden" {
+			t.Errorf("%s %s %s: got %d %s, want %d", c.method, c.path, c.body, got.StatusCode, got.body, c.want)
+		}
+	}
+	var actions []string
+	for _, e := range h.auditLog() {
+		actions = append(actions, e.Actor+" "+e.Action)
+	}
+	if got := strings.Join(actions, ", "); got != "key:deploy DELETE /api/keys/{key}, key:deploy POST /api/keys/{key}/rotate, key:deploy POST /api/keys" {
+		t.Errorf("got the audit entries %s, want one of each change that was allowed", got)
+	}
 }
 
 func TestKeys_LimitRequestsPerMinute(t *testing.T) {

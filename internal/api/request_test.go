@@ -156,7 +156,7 @@ func example(op operation) (path, body string) {
 	case "POST /api/functions/admin/payment-fee-rules/quote":
 		return path, `{"kind":"sale","amount":1000,"currency":"USD"}`
 	case "POST /api/keys":
-		return path, `{"name":"billing","scopes":["wallet:write"]}`
+		return path, `{"name":"billing","scopes":["operate:read"]}`
 	case "POST /api/operators":
 		return path, `{"name":"ben","role":"read","password":"a-password-of-ben"}`
 	case "PATCH /api/operators/{operator}":

@@ -178,7 +178,7 @@ func newSampleData(t *testing.T) []byte {
 	h.exec(`INSERT INTO event (kind, at, number, data) VALUES ('provider.up', 0, $1, '{"provider":"sim"}')`, sampleDelivery)
 	h.exec(`INSERT INTO webhook_delivery (webhook_id, number, first, kind, state, attempts, status, duration, error, at)
 		VALUES (1, $1, $1, 'provider.up', 'failed', 100, 503, 1000, 'status 503', $2)`, sampleDelivery, db.Micros(noon))
-	_, sample.secret, err = h.deps.Keys.Create(t.Context(), apikey.Key{Name: "reader", Scopes: []string{"inventory:read"}})
+	_, sample.secret, err = h.deps.Keys.Create(t.Context(), nil, apikey.Key{Name: "reader", Scopes: []string{"inventory:read"}})
 	h.must(err)
 	h.must(h.deps.Operators.Add(t.Context(), "anna", operator.Admin, "a-password-of-anna"))
 	path := filepath.Join(t.TempDir(), "sample.db")

@@ -25,7 +25,7 @@ const (
 	Inventory = "inventory" // users and inventories
 	Market    = "market"    // listings and trades
 	Wallet    = "wallet"    // wallets and payment fee rules
-	Operate   = "operate"   // refreshes, jobs, providers and metrics
+	Operate   = "operate"   // refreshes, jobs, providers, metrics, webhooks, API keys and the audit log
 )
 
 // PricesWrite is the scope that queues items without a price. All routes of the area Prices only need
@@ -91,6 +91,26 @@ func (k *Key) Allows(scope string) bool {
 	return reads && slices.Contains(k.Scopes, area+":write")
 }
 
+// mayManage returns a fault.Forbidden if the key other could do more than the key k, or for longer.
+// A nil key is an operator, who may manage every key.
+func (k *Key) mayManage(other *Key) error {
+	if k == nil {
+		return nil
+	}
+	for _, scope := range other.Scopes {
+		if !k.Allows(scope) {
+			return fault.New(fault.Forbidden, "forbidden", "This API key cannot manage a key with the scope %s, because it does not have this scope.", scope)
+		}
+	}
+	switch {
+	case !k.ExpiresAt.IsZero() && (other.ExpiresAt.IsZero() || other.ExpiresAt.After(k.ExpiresAt)):
+		return fault.New(fault.Forbidden, "forbidden", "This API key cannot manage a key that is valid longer than itself, until %s.", k.ExpiresAt.UTC().Format(time.RFC3339))
+	case k.PerMinute > 0 && (other.PerMinute == 0 || other.PerMinute > k.PerMinute):
+		return fault.New(fault.Forbidden, "forbidden", "This API key cannot manage a key that may send more than its own %d requests per minute.", k.PerMinute)
+	}
+	return nil
+}
+
 // Service creates and finds keys, and counts their requests.
 type Service struct {
 	DB *db.DB
@@ -108,16 +128,20 @@ func hash(secret string) string {
 
 func newSecret() string { return Prefix + rand.Text() }
 
-// Create stores a new key and returns it with its secret. It returns a fault.Conflict if a key with
-// this name exists, and a fault.Invalid for an expiry in the past. The caller must check the other
-// values.
-func (s *Service) Create(ctx context.Context, k Key) (Key, string, error) {
+// Create stores a new key and returns it with its secret. The key by is the key of the request; nil:
+// another credential. Create returns a fault.Forbidden if by may not manage the new key, a
+// fault.Conflict if a key with this name exists, and a fault.Invalid for an expiry in the past. The
+// caller must check the other values.
+func (s *Service) Create(ctx context.Context, by *Key, k Key) (Key, string, error) {
 	secret := newSecret()
 	err := s.DB.InTx(ctx, func(t *db.Tx) error {
 		if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(t.Now()) {
 			f := fault.New(fault.Invalid, "invalid_body", "The time expiresAt is in the past. Send a later time, or leave it out.")
 			f.Fields = []fault.Field{{Pointer: "/expiresAt", Detail: "must be in the future"}}
 			return f
+		}
+		if err := by.mayManage(&k); err != nil {
+			return err
 		}
 		k.CreatedAt = t.Now()
 		return insert(t, k, hash(secret))
@@ -126,22 +150,31 @@ func (s *Service) Create(ctx context.Context, k Key) (Key, string, error) {
 }
 
 // Rotate gives a key a new secret and returns it. The old secret stays valid for the time keep.
-// It returns a fault.NotFound for an unknown key.
-func (s *Service) Rotate(ctx context.Context, name string, keep time.Duration) (k Key, secret string, err error) {
+// It returns a fault.NotFound for an unknown key, and a fault.Forbidden like Create.
+func (s *Service) Rotate(ctx context.Context, by *Key, name string, keep time.Duration) (k Key, secret string, err error) {
 	secret = newSecret()
 	err = s.DB.InTx(ctx, func(t *db.Tx) error {
 		if err := rotate(t, name, hash(secret), keep); err != nil {
 			return err
 		}
-		k, err = read(t.Context(), t, name)
-		return err
+		if k, err = read(t.Context(), t, name); err != nil {
+			return err
+		}
+		return by.mayManage(&k) // after the update, which locks the key
 	})
 	return k, secret, err
 }
 
-// Revoke deletes a key. It returns a fault.NotFound for an unknown key.
-func (s *Service) Revoke(ctx context.Context, name string) error {
-	return s.DB.InTx(ctx, func(t *db.Tx) error { return remove(t, name) })
+// Revoke deletes a key. It returns a fault.NotFound for an unknown key, and a fault.Forbidden like
+// Create.
+func (s *Service) Revoke(ctx context.Context, by *Key, name string) error {
+	return s.DB.InTx(ctx, func(t *db.Tx) error {
+		k, err := remove(t, name)
+		if err != nil {
+			return err
+		}
+		return by.mayManage(&k)
+	})
 }
 
 // Get returns a key, or a fault.NotFound.

@@ -41,12 +41,10 @@ func rotate(t *db.Tx, name, secret string, keep time.Duration) error {
 	return err
 }
 
-func remove(t *db.Tx, name string) error {
-	n, err := t.Exec(`DELETE FROM api_key WHERE name = $1`, name)
-	if err == nil && n == 0 {
-		return notFound()
-	}
-	return err
+// remove deletes a key and returns it.
+func remove(t *db.Tx, name string) (Key, error) {
+	return one(db.Collect(t.Context(), t, scan, `
+		DELETE FROM api_key WHERE name = $1 RETURNING name, scopes, per_minute, created_at, rotated_at, expires_at, old_until`, name))
 }
 
 // Find returns the key of a secret, or nil if there is none or it has expired.
@@ -69,8 +67,12 @@ func List(ctx context.Context, s *db.DB, after string, limit int) ([]Key, error)
 }
 
 func read(ctx context.Context, q db.Querier, name string) (Key, error) {
-	keys, err := db.Collect(ctx, q, scan, `
-		SELECT name, scopes, per_minute, created_at, rotated_at, expires_at, old_until FROM api_key WHERE name = $1`, name)
+	return one(db.Collect(ctx, q, scan, `
+		SELECT name, scopes, per_minute, created_at, rotated_at, expires_at, old_until FROM api_key WHERE name = $1`, name))
+}
+
+// one returns the only key of a result, or a fault.NotFound.
+func one(keys []Key, err error) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}

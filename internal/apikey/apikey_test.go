@@ -41,9 +41,9 @@ func TestService_FindsKeysByTheirSecrets(t *testing.T) {
 			return k.Name
 		}
 		f.Is("key of an empty table", found("assay_x"), "")
-		_, billing, err := s.Create(f.Context(), Key{Name: "billing", Scopes: []string{"wallet:write", "prices:read"}, PerMinute: 7})
+		_, billing, err := s.Create(f.Context(), nil, Key{Name: "billing", Scopes: []string{"wallet:write", "prices:read"}, PerMinute: 7})
 		f.Must(err)
-		_, brief, err := s.Create(f.Context(), Key{Name: "brief", Scopes: []string{"prices:read"}, ExpiresAt: f.Now.Add(time.Hour)})
+		_, brief, err := s.Create(f.Context(), nil, Key{Name: "brief", Scopes: []string{"prices:read"}, ExpiresAt: f.Now.Add(time.Hour)})
 		f.Must(err)
 		f.Is("the secret begins with the prefix", strings.HasPrefix(billing, Prefix), true)
 		f.Is("length of the secret", len(billing), len(Prefix)+26)
@@ -55,19 +55,19 @@ func TestService_FindsKeysByTheirSecrets(t *testing.T) {
 		f.Must(err)
 		f.Is("stored scopes", strings.Join(k.Scopes, ","), "wallet:write,prices:read")
 		f.Is("stored limit", k.PerMinute, 7)
-		_, _, err = s.Create(f.Context(), Key{Name: "billing", Scopes: []string{"prices:read"}})
+		_, _, err = s.Create(f.Context(), nil, Key{Name: "billing", Scopes: []string{"prices:read"}})
 		f.Is("error for a used name", code(err), "key_exists")
-		_, _, err = s.Create(f.Context(), Key{Name: "late", Scopes: []string{"prices:read"}, ExpiresAt: f.Now})
+		_, _, err = s.Create(f.Context(), nil, Key{Name: "late", Scopes: []string{"prices:read"}, ExpiresAt: f.Now})
 		f.Is("error for an expiry that is not in the future", code(err), "invalid_body")
 
 		f.Now = f.Now.Add(time.Hour)
 		f.Is("key of an expired secret", found(brief), "")
 
-		_, next, err := s.Rotate(f.Context(), "billing", time.Hour)
+		_, next, err := s.Rotate(f.Context(), nil, "billing", time.Hour)
 		f.Must(err)
 		f.Is("key of the new secret", found(next), "billing")
 		f.Is("key of the old secret", found(billing), "billing")
-		_, last, err := s.Rotate(f.Context(), "billing", time.Hour)
+		_, last, err := s.Rotate(f.Context(), nil, "billing", time.Hour)
 		f.Must(err)
 		f.Is("key of the oldest secret after two rotations", found(billing), "")
 		f.Is("key of the old secret after two rotations", found(next), "billing")
@@ -82,18 +82,67 @@ func TestService_FindsKeysByTheirSecrets(t *testing.T) {
 			names = append(names, keys[i].Name)
 		}
 		f.Is("names", strings.Join(names, ","), "billing,brief")
-		f.Must(s.Revoke(f.Context(), "billing"))
+		f.Must(s.Revoke(f.Context(), nil, "billing"))
 		f.Is("key of a revoked secret", found(last), "")
-		f.Is("error of a second Revoke", code(s.Revoke(f.Context(), "billing")), "key_not_found")
-		_, _, err = s.Rotate(f.Context(), "billing", 0)
+		f.Is("error of a second Revoke", code(s.Revoke(f.Context(), nil, "billing")), "key_not_found")
+		_, _, err = s.Rotate(f.Context(), nil, "billing", 0)
 		f.Is("error of Rotate of a revoked key", code(err), "key_not_found")
+	})
+}
+
+// A key may manage only keys that can do at most what it can do itself. A refused request changes nothing.
+func TestService_AKeyManagesOnlyKeysWithinItsOwnLimits(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		s := &Service{DB: f.DB}
+		end := f.Now.Add(time.Hour)
+		by := Key{Name: "by", Scopes: []string{"operate:write", "prices:read"}, PerMinute: 60, ExpiresAt: end}
+		free := Key{Name: "free", Scopes: []string{"operate:write", "prices:read"}}
+		for name, c := range map[string]struct {
+			scopes    []string
+			perMinute int
+			expires   time.Time
+			by, free  string // codes of the errors of the two keys
+		}{
+			"same":              {[]string{"operate:write", "prices:read"}, 60, end, "", ""},
+			"less":              {[]string{"operate:read"}, 1, end.Add(-time.Minute), "", ""},
+			"another-area":      {[]string{"operate:read", "market:read"}, 60, end, "forbidden", "forbidden"},
+			"write-of-a-reader": {[]string{"prices:write"}, 60, end, "forbidden", "forbidden"},
+			"later":             {[]string{"operate:read"}, 60, end.Add(time.Microsecond), "forbidden", ""},
+			"endless":           {[]string{"operate:read"}, 60, time.Time{}, "forbidden", ""},
+			"faster":            {[]string{"operate:read"}, 61, end, "forbidden", ""},
+			"unlimited":         {[]string{"operate:read"}, 0, end, "forbidden", ""},
+		} {
+			for _, manager := range []struct {
+				key  *Key
+				want string
+			}{{&by, c.by}, {&free, c.free}} {
+				label := name + " by " + manager.key.Name
+				k := Key{Name: "made", Scopes: c.scopes, PerMinute: c.perMinute, ExpiresAt: c.expires}
+				_, secret, err := s.Create(f.Context(), manager.key, k)
+				f.Is(label+": error of Create", code(err), manager.want)
+				if err != nil {
+					_, secret, err = s.Create(f.Context(), nil, k)
+					f.Must(err)
+				}
+				_, _, err = s.Rotate(f.Context(), manager.key, "made", 0)
+				f.Is(label+": error of Rotate", code(err), manager.want)
+				found, err := s.Find(f.Context(), secret)
+				f.Must(err)
+				f.Is(label+": the first secret is valid after Rotate", found != nil, manager.want != "")
+				err = s.Revoke(f.Context(), manager.key, "made")
+				f.Is(label+": error of Revoke", code(err), manager.want)
+				if err != nil {
+					f.Must(s.Revoke(f.Context(), nil, "made"))
+				}
+			}
+		}
 	})
 }
 
 func TestService_StoresNoSecret(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		s := &Service{DB: f.DB}
-		_, secret, err := s.Create(f.Context(), Key{Name: "billing", Scopes: []string{"wallet:write"}})
+		_, secret, err := s.Create(f.Context(), nil, Key{Name: "billing", Scopes: []string{"wallet:write"}})
 		f.Must(err)
 		var row string
 		f.Must(f.DB.Read.QueryRowContext(f.Context(), `SELECT name || ' ' || scopes || ' ' || secret || ' ' || old_secret FROM api_key`).Scan(&row))

@@ -44,7 +44,7 @@ func (s *accessPages) createKey(w http.ResponseWriter, r *http.Request, sess ses
 	if err != nil {
 		return s.done(w, r, sess, flash{}, err)
 	}
-	k, secret, err := s.APIKeys.Create(r.Context(), k)
+	k, secret, err := s.APIKeys.Create(r.Context(), nil, k)
 	return s.done(w, r, sess, newSecret(k.Name, secret, ""), err)
 }
 
@@ -81,7 +81,7 @@ func optionalNumber(text string, most int) (int, error) {
 }
 
 func (s *accessPages) rotateKey(w http.ResponseWriter, r *http.Request, sess session) error {
-	k, secret, err := s.APIKeys.Rotate(r.Context(), r.PathValue("key"), rotationTime)
+	k, secret, err := s.APIKeys.Rotate(r.Context(), nil, r.PathValue("key"), rotationTime)
 	return s.done(w, r, sess, newSecret(k.Name, secret, " The old secret stays valid for 24 hours."), err)
 }
 
@@ -92,7 +92,7 @@ func newSecret(name, secret, more string) flash {
 
 func (s *accessPages) revokeKey(w http.ResponseWriter, r *http.Request, sess session) error {
 	name := r.PathValue("key")
-	return s.done(w, r, sess, flash{Good: true, Text: "The key " + name + " is revoked. Its secrets are invalid."}, s.APIKeys.Revoke(r.Context(), name))
+	return s.done(w, r, sess, flash{Good: true, Text: "The key " + name + " is revoked. Its secrets are invalid."}, s.APIKeys.Revoke(r.Context(), nil, name))
 }
 
 // auditPage lists the audit log.

@@ -7331,7 +7331,7 @@ type ClientInterface interface {
 
 	// GetAudit List requests that changed something, newest first.
 	//
-	// Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million.
+	// Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/audit (the `GetAudit` operationId).
 	GetAudit(ctx context.Context, params *GetAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7469,14 +7469,14 @@ type ClientInterface interface {
 
 	// GetKeys List API keys by name.
 	//
-	// API keys without their secrets.
+	// API keys without their secrets. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/keys (the `GetKeys` operationId).
 	GetKeys(ctx context.Context, params *GetKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostKeysWithBody Create an API key. Only this response shows its secret.
 	//
-	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored.
+	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7485,7 +7485,7 @@ type ClientInterface interface {
 
 	// PostKeys Create an API key. Only this response shows its secret.
 	//
-	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored.
+	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7494,21 +7494,21 @@ type ClientInterface interface {
 
 	// DeleteKeysKey Revoke an API key.
 	//
-	// Revokes an API key. Its secrets are invalid at once.
+	// Revokes an API key. Its secrets are invalid at once. API keys need the scope `operate:write`.
 	//
 	// Corresponds with DELETE /api/keys/{key} (the `DeleteKeysKey` operationId).
 	DeleteKeysKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetKeysKey An API key.
 	//
-	// One API key without its secret.
+	// One API key without its secret. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/keys/{key} (the `GetKeysKey` operationId).
 	GetKeysKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostKeysKeyRotate Give an API key a new secret.
 	//
-	// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one.
+	// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/keys/{key}/rotate (the `PostKeysKeyRotate` operationId).
 	PostKeysKeyRotate(ctx context.Context, key string, params *PostKeysKeyRotateParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7958,14 +7958,14 @@ type ClientInterface interface {
 
 	// GetWebhooks List webhooks and their health.
 	//
-	// All webhooks, with their health.
+	// All webhooks, with their health. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/webhooks (the `GetWebhooks` operationId).
 	GetWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostWebhooksWithBody Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7974,7 +7974,7 @@ type ClientInterface interface {
 
 	// PostWebhooks Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7983,21 +7983,21 @@ type ClientInterface interface {
 
 	// DeleteWebhooksId Delete a webhook.
 	//
-	// Deletes a webhook and its deliveries.
+	// Deletes a webhook and its deliveries. API keys need the scope `operate:write`.
 	//
 	// Corresponds with DELETE /api/webhooks/{id} (the `DeleteWebhooksId` operationId).
 	DeleteWebhooksId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetWebhooksId A webhook and its health.
 	//
-	// A webhook with its health.
+	// A webhook with its health. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/webhooks/{id} (the `GetWebhooksId` operationId).
 	GetWebhooksId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PatchWebhooksIdWithBody Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -8006,7 +8006,7 @@ type ClientInterface interface {
 
 	// PatchWebhooksId Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8015,28 +8015,28 @@ type ClientInterface interface {
 
 	// GetWebhooksIdDeliveries List recent messages of a webhook, newest first.
 	//
-	// The newest 500 messages of the last seven days.
+	// The newest 500 messages of the last seven days. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /api/webhooks/{id}/deliveries (the `GetWebhooksIdDeliveries` operationId).
 	GetWebhooksIdDeliveries(ctx context.Context, id string, params *GetWebhooksIdDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostWebhooksIdDeliveriesNumberResend Send a recent message again, with the same id.
 	//
-	// Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter.
+	// Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/webhooks/{id}/deliveries/{number}/resend (the `PostWebhooksIdDeliveriesNumberResend` operationId).
 	PostWebhooksIdDeliveriesNumberResend(ctx context.Context, id string, number string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostWebhooksIdRotate Replace the secret of a webhook. The older one stays valid for some hours.
 	//
-	// Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24).
+	// Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24). API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/webhooks/{id}/rotate (the `PostWebhooksIdRotate` operationId).
 	PostWebhooksIdRotate(ctx context.Context, id string, params *PostWebhooksIdRotateParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostWebhooksIdTest Send a test message to a webhook.
 	//
-	// Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome.
+	// Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/webhooks/{id}/test (the `PostWebhooksIdTest` operationId).
 	PostWebhooksIdTest(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8050,7 +8050,7 @@ type ClientInterface interface {
 
 	// GetMetrics Metrics for Prometheus.
 	//
-	// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token. API keys need the scope `operate:read`.
+	// Metrics in the text format of Prometheus. Requests from the same machine need no credential. API keys need the scope `operate:read`.
 	//
 	// Corresponds with GET /metrics (the `GetMetrics` operationId).
 	GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8065,7 +8065,7 @@ type ClientInterface interface {
 
 // GetAudit List requests that changed something, newest first.
 //
-// Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million.
+// Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/audit (the `GetAudit` operationId).
 func (c *Client) GetAudit(ctx context.Context, params *GetAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8383,7 +8383,7 @@ func (c *Client) GetInventoryUserIdValues(ctx context.Context, userId string, pa
 
 // GetKeys List API keys by name.
 //
-// API keys without their secrets.
+// API keys without their secrets. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/keys (the `GetKeys` operationId).
 func (c *Client) GetKeys(ctx context.Context, params *GetKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8400,7 +8400,7 @@ func (c *Client) GetKeys(ctx context.Context, params *GetKeysParams, reqEditors 
 
 // PostKeysWithBody Create an API key. Only this response shows its secret.
 //
-// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored.
+// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8419,7 +8419,7 @@ func (c *Client) PostKeysWithBody(ctx context.Context, contentType string, body 
 
 // PostKeys Create an API key. Only this response shows its secret.
 //
-// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored.
+// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8438,7 +8438,7 @@ func (c *Client) PostKeys(ctx context.Context, body PostKeysJSONRequestBody, req
 
 // DeleteKeysKey Revoke an API key.
 //
-// Revokes an API key. Its secrets are invalid at once.
+// Revokes an API key. Its secrets are invalid at once. API keys need the scope `operate:write`.
 //
 // Corresponds with DELETE /api/keys/{key} (the `DeleteKeysKey` operationId).
 func (c *Client) DeleteKeysKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8455,7 +8455,7 @@ func (c *Client) DeleteKeysKey(ctx context.Context, key string, reqEditors ...Re
 
 // GetKeysKey An API key.
 //
-// One API key without its secret.
+// One API key without its secret. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/keys/{key} (the `GetKeysKey` operationId).
 func (c *Client) GetKeysKey(ctx context.Context, key string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8472,7 +8472,7 @@ func (c *Client) GetKeysKey(ctx context.Context, key string, reqEditors ...Reque
 
 // PostKeysKeyRotate Give an API key a new secret.
 //
-// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one.
+// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/keys/{key}/rotate (the `PostKeysKeyRotate` operationId).
 func (c *Client) PostKeysKeyRotate(ctx context.Context, key string, params *PostKeysKeyRotateParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9502,7 +9502,7 @@ func (c *Client) PutUsersUserId(ctx context.Context, userId string, body PutUser
 
 // GetWebhooks List webhooks and their health.
 //
-// All webhooks, with their health.
+// All webhooks, with their health. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/webhooks (the `GetWebhooks` operationId).
 func (c *Client) GetWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9519,7 +9519,7 @@ func (c *Client) GetWebhooks(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // PostWebhooksWithBody Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9538,7 +9538,7 @@ func (c *Client) PostWebhooksWithBody(ctx context.Context, contentType string, b
 
 // PostWebhooks Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9557,7 +9557,7 @@ func (c *Client) PostWebhooks(ctx context.Context, body PostWebhooksJSONRequestB
 
 // DeleteWebhooksId Delete a webhook.
 //
-// Deletes a webhook and its deliveries.
+// Deletes a webhook and its deliveries. API keys need the scope `operate:write`.
 //
 // Corresponds with DELETE /api/webhooks/{id} (the `DeleteWebhooksId` operationId).
 func (c *Client) DeleteWebhooksId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9574,7 +9574,7 @@ func (c *Client) DeleteWebhooksId(ctx context.Context, id string, reqEditors ...
 
 // GetWebhooksId A webhook and its health.
 //
-// A webhook with its health.
+// A webhook with its health. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/webhooks/{id} (the `GetWebhooksId` operationId).
 func (c *Client) GetWebhooksId(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9591,7 +9591,7 @@ func (c *Client) GetWebhooksId(ctx context.Context, id string, reqEditors ...Req
 
 // PatchWebhooksIdWithBody Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9610,7 +9610,7 @@ func (c *Client) PatchWebhooksIdWithBody(ctx context.Context, id string, content
 
 // PatchWebhooksId Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9629,7 +9629,7 @@ func (c *Client) PatchWebhooksId(ctx context.Context, id string, body PatchWebho
 
 // GetWebhooksIdDeliveries List recent messages of a webhook, newest first.
 //
-// The newest 500 messages of the last seven days.
+// The newest 500 messages of the last seven days. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /api/webhooks/{id}/deliveries (the `GetWebhooksIdDeliveries` operationId).
 func (c *Client) GetWebhooksIdDeliveries(ctx context.Context, id string, params *GetWebhooksIdDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9646,7 +9646,7 @@ func (c *Client) GetWebhooksIdDeliveries(ctx context.Context, id string, params 
 
 // PostWebhooksIdDeliveriesNumberResend Send a recent message again, with the same id.
 //
-// Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter.
+// Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/webhooks/{id}/deliveries/{number}/resend (the `PostWebhooksIdDeliveriesNumberResend` operationId).
 func (c *Client) PostWebhooksIdDeliveriesNumberResend(ctx context.Context, id string, number string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9663,7 +9663,7 @@ func (c *Client) PostWebhooksIdDeliveriesNumberResend(ctx context.Context, id st
 
 // PostWebhooksIdRotate Replace the secret of a webhook. The older one stays valid for some hours.
 //
-// Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24).
+// Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24). API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/webhooks/{id}/rotate (the `PostWebhooksIdRotate` operationId).
 func (c *Client) PostWebhooksIdRotate(ctx context.Context, id string, params *PostWebhooksIdRotateParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9680,7 +9680,7 @@ func (c *Client) PostWebhooksIdRotate(ctx context.Context, id string, params *Po
 
 // PostWebhooksIdTest Send a test message to a webhook.
 //
-// Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome.
+// Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/webhooks/{id}/test (the `PostWebhooksIdTest` operationId).
 func (c *Client) PostWebhooksIdTest(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9714,7 +9714,7 @@ func (c *Client) GetDocs(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // GetMetrics Metrics for Prometheus.
 //
-// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token. API keys need the scope `operate:read`.
+// Metrics in the text format of Prometheus. Requests from the same machine need no credential. API keys need the scope `operate:read`.
 //
 // Corresponds with GET /metrics (the `GetMetrics` operationId).
 func (c *Client) GetMetrics(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14581,7 +14581,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetAuditWithResponse List requests that changed something, newest first.
 	//
-	// Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million.
+	// Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14743,7 +14743,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetKeysWithResponse List API keys by name.
 	//
-	// API keys without their secrets.
+	// API keys without their secrets. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14752,7 +14752,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostKeysWithBodyWithResponse Create an API key. Only this response shows its secret.
 	//
-	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored.
+	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14761,7 +14761,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostKeysWithResponse Create an API key. Only this response shows its secret.
 	//
-	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored.
+	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14770,7 +14770,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteKeysKeyWithResponse Revoke an API key.
 	//
-	// Revokes an API key. Its secrets are invalid at once.
+	// Revokes an API key. Its secrets are invalid at once. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14779,7 +14779,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetKeysKeyWithResponse An API key.
 	//
-	// One API key without its secret.
+	// One API key without its secret. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14788,7 +14788,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostKeysKeyRotateWithResponse Give an API key a new secret.
 	//
-	// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one.
+	// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15310,7 +15310,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetWebhooksWithResponse List webhooks and their health.
 	//
-	// All webhooks, with their health.
+	// All webhooks, with their health. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15319,7 +15319,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksWithBodyWithResponse Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15328,7 +15328,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksWithResponse Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15337,7 +15337,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteWebhooksIdWithResponse Delete a webhook.
 	//
-	// Deletes a webhook and its deliveries.
+	// Deletes a webhook and its deliveries. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15346,7 +15346,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetWebhooksIdWithResponse A webhook and its health.
 	//
-	// A webhook with its health.
+	// A webhook with its health. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15355,7 +15355,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchWebhooksIdWithBodyWithResponse Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15364,7 +15364,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchWebhooksIdWithResponse Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15373,7 +15373,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetWebhooksIdDeliveriesWithResponse List recent messages of a webhook, newest first.
 	//
-	// The newest 500 messages of the last seven days.
+	// The newest 500 messages of the last seven days. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15382,7 +15382,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksIdDeliveriesNumberResendWithResponse Send a recent message again, with the same id.
 	//
-	// Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter.
+	// Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15391,7 +15391,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksIdRotateWithResponse Replace the secret of a webhook. The older one stays valid for some hours.
 	//
-	// Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24).
+	// Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24). API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15400,7 +15400,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksIdTestWithResponse Send a test message to a webhook.
 	//
-	// Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome.
+	// Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15418,7 +15418,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetMetricsWithResponse Metrics for Prometheus.
 	//
-	// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token. API keys need the scope `operate:read`.
+	// Metrics in the text format of Prometheus. Requests from the same machine need no credential. API keys need the scope `operate:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18586,7 +18586,7 @@ func (r GetOpenapiJsonResponse) ContentType() string {
 
 // GetAuditWithResponse List requests that changed something, newest first.
 //
-// Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million.
+// Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18856,7 +18856,7 @@ func (c *ClientWithResponses) GetInventoryUserIdValuesWithResponse(ctx context.C
 
 // GetKeysWithResponse List API keys by name.
 //
-// API keys without their secrets.
+// API keys without their secrets. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18871,7 +18871,7 @@ func (c *ClientWithResponses) GetKeysWithResponse(ctx context.Context, params *G
 
 // PostKeysWithBodyWithResponse Create an API key. Only this response shows its secret.
 //
-// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored.
+// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18886,7 +18886,7 @@ func (c *ClientWithResponses) PostKeysWithBodyWithResponse(ctx context.Context, 
 
 // PostKeysWithResponse Create an API key. Only this response shows its secret.
 //
-// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored.
+// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18901,7 +18901,7 @@ func (c *ClientWithResponses) PostKeysWithResponse(ctx context.Context, body Pos
 
 // DeleteKeysKeyWithResponse Revoke an API key.
 //
-// Revokes an API key. Its secrets are invalid at once.
+// Revokes an API key. Its secrets are invalid at once. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18916,7 +18916,7 @@ func (c *ClientWithResponses) DeleteKeysKeyWithResponse(ctx context.Context, key
 
 // GetKeysKeyWithResponse An API key.
 //
-// One API key without its secret.
+// One API key without its secret. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18931,7 +18931,7 @@ func (c *ClientWithResponses) GetKeysKeyWithResponse(ctx context.Context, key st
 
 // PostKeysKeyRotateWithResponse Give an API key a new secret.
 //
-// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one.
+// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19801,7 +19801,7 @@ func (c *ClientWithResponses) PutUsersUserIdWithResponse(ctx context.Context, us
 
 // GetWebhooksWithResponse List webhooks and their health.
 //
-// All webhooks, with their health.
+// All webhooks, with their health. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19816,7 +19816,7 @@ func (c *ClientWithResponses) GetWebhooksWithResponse(ctx context.Context, reqEd
 
 // PostWebhooksWithBodyWithResponse Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19831,7 +19831,7 @@ func (c *ClientWithResponses) PostWebhooksWithBodyWithResponse(ctx context.Conte
 
 // PostWebhooksWithResponse Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19846,7 +19846,7 @@ func (c *ClientWithResponses) PostWebhooksWithResponse(ctx context.Context, body
 
 // DeleteWebhooksIdWithResponse Delete a webhook.
 //
-// Deletes a webhook and its deliveries.
+// Deletes a webhook and its deliveries. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19861,7 +19861,7 @@ func (c *ClientWithResponses) DeleteWebhooksIdWithResponse(ctx context.Context, 
 
 // GetWebhooksIdWithResponse A webhook and its health.
 //
-// A webhook with its health.
+// A webhook with its health. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19876,7 +19876,7 @@ func (c *ClientWithResponses) GetWebhooksIdWithResponse(ctx context.Context, id 
 
 // PatchWebhooksIdWithBodyWithResponse Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19891,7 +19891,7 @@ func (c *ClientWithResponses) PatchWebhooksIdWithBodyWithResponse(ctx context.Co
 
 // PatchWebhooksIdWithResponse Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19906,7 +19906,7 @@ func (c *ClientWithResponses) PatchWebhooksIdWithResponse(ctx context.Context, i
 
 // GetWebhooksIdDeliveriesWithResponse List recent messages of a webhook, newest first.
 //
-// The newest 500 messages of the last seven days.
+// The newest 500 messages of the last seven days. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19921,7 +19921,7 @@ func (c *ClientWithResponses) GetWebhooksIdDeliveriesWithResponse(ctx context.Co
 
 // PostWebhooksIdDeliveriesNumberResendWithResponse Send a recent message again, with the same id.
 //
-// Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter.
+// Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19936,7 +19936,7 @@ func (c *ClientWithResponses) PostWebhooksIdDeliveriesNumberResendWithResponse(c
 
 // PostWebhooksIdRotateWithResponse Replace the secret of a webhook. The older one stays valid for some hours.
 //
-// Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24).
+// Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24). API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19951,7 +19951,7 @@ func (c *ClientWithResponses) PostWebhooksIdRotateWithResponse(ctx context.Conte
 
 // PostWebhooksIdTestWithResponse Send a test message to a webhook.
 //
-// Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome.
+// Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19981,7 +19981,7 @@ func (c *ClientWithResponses) GetDocsWithResponse(ctx context.Context, reqEditor
 
 // GetMetricsWithResponse Metrics for Prometheus.
 //
-// Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token. API keys need the scope `operate:read`.
+// Metrics in the text format of Prometheus. Requests from the same machine need no credential. API keys need the scope `operate:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
