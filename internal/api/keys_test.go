@@ -11,7 +11,10 @@ import (
 
 	"assay/internal/api/apitest"
 	"assay/internal/apikey"
+	"assay/internal/db"
+	"assay/internal/event"
 	"assay/internal/view"
+	"assay/internal/webhook"
 )
 
 // neededScope returns the scope that an API key needs for a route, or an empty string if no
@@ -231,6 +234,9 @@ func TestAudit_RecordsEachWriteOnce(t *testing.T) {
 				t.Fatalf("got %d entries, want 1", len(entries))
 			}
 			want := view.AuditEntry{Actor: "admin", Address: "203.0.113.7", Action: op.method + " " + op.path, Target: path, RequestID: "request-17"}
+			if slices.Contains([]string{"POST /api/keys", "POST /api/operators", "POST /api/webhooks"}, want.Action) {
+				want.Target = got.Header.Get("Location")
+			}
 			at := entries[0].At
 			if entries[0].At = (time.Time{}); entries[0] != want {
 				t.Errorf("got the entry %+v, want %+v", entries[0], want)
@@ -239,6 +245,29 @@ func TestAudit_RecordsEachWriteOnce(t *testing.T) {
 				t.Errorf("got the time %v, want the time of the request, %v", at, before)
 			}
 		})
+	}
+}
+
+// Before a webhook is stored, a transaction may number events. It must not have the entry of the webhook.
+func TestAudit_RecordsAWebhookOnlyIfItIsStored(t *testing.T) {
+	h := newHarness(t, nil)
+	create := func(want int) {
+		t.Helper()
+		h.must(h.store.InTx(t.Context(), func(tx *db.Tx) error { return event.Add(tx, event.LedgerProblem{}) }))
+		if got := h.request("POST", "/api/webhooks", `{"url":"`+deadHook+`"}`, asAdmin); got.StatusCode != want {
+			t.Fatalf("got %d %s, want %d", got.StatusCode, got.body, want)
+		}
+	}
+	create(http.StatusCreated)
+	if log := h.auditLog(); len(log) != 1 || log[0].Target != "/api/webhooks/2" {
+		t.Fatalf("got the entries %+v, want one with the target /api/webhooks/2", log)
+	}
+	for id := 3; id <= webhook.MaxWebhooks; id++ {
+		create(http.StatusCreated)
+	}
+	create(http.StatusConflict)
+	if log := h.auditLog(); len(log) != webhook.MaxWebhooks-1 {
+		t.Errorf("got %d entries, want one for each of the %d new webhooks", len(log), webhook.MaxWebhooks-1)
 	}
 }
 

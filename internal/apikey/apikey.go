@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/auditlog"
 	"assay/internal/db"
 	"assay/internal/fault"
 )
@@ -144,6 +145,7 @@ func (s *Service) Create(ctx context.Context, by *Key, k Key) (Key, string, erro
 			return err
 		}
 		k.CreatedAt = t.Now()
+		auditlog.Created(t, k.Name)
 		return insert(t, k, hash(secret))
 	})
 	return k, secret, err

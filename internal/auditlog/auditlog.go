@@ -16,9 +16,13 @@ type Entry struct {
 	Actor     string // admin, market, platform, page, operator:NAME or key:NAME
 	Address   string // IP address of the client
 	Action    string // method and route, such as "DELETE /api/keys/{name}"
-	Target    string // path and query of the request
+	Target    string // path and query of the request; for a new object, its path
 	RequestID string
+
+	created string // ID of the new object; empty: none
 }
+
+type entryKey struct{}
 
 // Limits of the stored entries.
 const (
@@ -30,7 +34,14 @@ const (
 
 // With returns a context that adds the entry to the first transaction that commits with it.
 func With(ctx context.Context, e Entry) context.Context {
-	return db.OnFirstCommit(ctx, func(t *db.Tx) error { return add(t, e) })
+	return db.OnFirstCommit(context.WithValue(ctx, entryKey{}, &e), func(t *db.Tx) error { return add(t, e) })
+}
+
+// Created adds the ID of an object that the transaction creates to the target of its entry, if it has one.
+func Created(t *db.Tx, id string) {
+	if e, _ := t.Context().Value(entryKey{}).(*Entry); e != nil {
+		e.created = id
+	}
 }
 
 // DeleteOld deletes entries that are older than a year. If more than two million entries remain, it

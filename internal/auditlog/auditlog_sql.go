@@ -10,6 +10,9 @@ import (
 
 // add writes an entry with the time of the transaction.
 func add(t *db.Tx, e Entry) error {
+	if e.created != "" {
+		e.Target += "/" + e.created
+	}
 	if len(e.Target) > maxTarget {
 		e.Target = e.Target[:maxTarget]
 	}

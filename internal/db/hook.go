@@ -16,7 +16,7 @@ type firstCommitKey struct{}
 // OnFirstCommit returns a context for write transactions. The first of them that commits calls
 // the function before as its last step. If before returns an error, that transaction rolls back.
 // If transactions of the context run concurrently, or the outcome of a commit is unknown, more
-// than one transaction may call that function.
+// than one transaction may call that function. If before is nil, the transactions call no function.
 func OnFirstCommit(ctx context.Context, before func(*Tx) error) context.Context {
 	return context.WithValue(ctx, firstCommitKey{}, &firstCommit{before: before})
 }
@@ -25,7 +25,7 @@ func OnFirstCommit(ctx context.Context, before func(*Tx) error) context.Context 
 // ran it.
 func (t *Tx) beforeCommit() error {
 	h, _ := t.ctx.Value(firstCommitKey{}).(*firstCommit)
-	if h == nil || h.done.Load() {
+	if h == nil || h.before == nil || h.done.Load() {
 		return nil
 	}
 	t.AfterCommit(func() { h.done.Store(true) })

@@ -96,6 +96,7 @@ func (f *Feed) interval(failing bool) time.Duration {
 
 // Number assigns numbers to all committed events.
 func (f *Feed) Number(ctx context.Context) error {
+	ctx = db.OnFirstCommit(ctx, nil) // the numbers are no change of the request
 	last, more, err := progress(ctx, f.db.Frequent)
 	for more && err == nil {
 		err = f.db.InTx(ctx, func(t *db.Tx) (err error) {

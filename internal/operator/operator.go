@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
+	"assay/internal/auditlog"
 	"assay/internal/db"
 	"assay/internal/fault"
 )
@@ -84,7 +85,10 @@ func (s *Service) Add(ctx context.Context, name string, role Role, password stri
 	if err != nil {
 		return err
 	}
-	return s.DB.InTx(ctx, func(t *db.Tx) error { return insert(t, name, role, hash) })
+	return s.DB.InTx(ctx, func(t *db.Tx) error {
+		auditlog.Created(t, name)
+		return insert(t, name, role, hash)
+	})
 }
 
 // Get returns an operator, or a fault.NotFound.

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
+	"assay/internal/auditlog"
 	"assay/internal/db"
 	"assay/internal/fault"
 )
@@ -50,6 +52,7 @@ func insert(t *db.Tx, h Webhook) (id int64, err error) {
 			failing_since, next_at, tried_at, delivered_at, last_error, owner, token, revision, created_at)
 		VALUES ($1, $2, $3, '', $4, '', 0, coalesce((SELECT last FROM event_feed WHERE id = 1), 0), 0, 0, 0, 0, 0, '', '', 0, 0, $5) RETURNING id`,
 		h.URL, string(h.Format), string(filter), h.secret, db.Micros(t.Now())).Scan(&id)
+	auditlog.Created(t, strconv.FormatInt(id, 10))
 	return id, err
 }
 

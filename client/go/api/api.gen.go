@@ -2765,7 +2765,7 @@ type AuditEntry struct {
 	// RequestId Request id of the response and the log.
 	RequestId string `json:"requestId"`
 
-	// Target Path and query of the request.
+	// Target Path and query of the request. For a new webhook, API key or operator: its path.
 	Target string `json:"target"`
 }
 

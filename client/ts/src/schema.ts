@@ -1498,7 +1498,7 @@ export interface components {
             at: string;
             /** @description Request id of the response and the log. */
             requestId: string;
-            /** @description Path and query of the request. */
+            /** @description Path and query of the request. For a new webhook, API key or operator: its path. */
             target: string;
         };
         /** @enum {string} */
