@@ -56,7 +56,7 @@ func wordLists() map[string][]string {
 		"WebhookState":          {webhook.IsHealthy, webhook.IsFailing, webhook.IsDisabled},
 		"WebhookDisabledReason": {none, webhook.ByOperator, webhook.Gone, webhook.Failing},
 		"DeliveryState":         {webhook.Delivered, webhook.Retrying, webhook.Failed, webhook.Lost},
-		"DeliveryKind":          append([]string{none}, words(event.Kinds()...)...),
+		"DeliveryKind":          append([]string{none}, words(webhook.Kinds()...)...),
 		"WebhookEventKind":      words(webhook.Kinds()...),
 
 		"PriceStatus":    view.PriceStatuses(),

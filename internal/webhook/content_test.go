@@ -125,7 +125,7 @@ func TestDeliver_AlertsWhenALimitIsCrossed(t *testing.T) {
 			return f.deliver()
 		}
 		price(0, 100)
-		f.create(webhook.Webhook{Filter: webhook.Filter{Alert: &webhook.Alert{Change: money.Scale / 5, Hours: 24, Above: 20 * money.Scale, Below: 5 * money.Scale}}})
+		alerts, _ := f.create(webhook.Webhook{Filter: webhook.Filter{Alert: &webhook.Alert{Change: money.Scale / 5, Hours: 24, Above: 20 * money.Scale, Below: 5 * money.Scale}}})
 		f.create(webhook.Webhook{Format: webhook.Slack, Filter: webhook.Filter{Events: []event.Kind{webhook.AlertKind}, Alert: &webhook.Alert{Change: money.Scale / 5, Hours: 24}}})
 		for _, step := range []struct {
 			hours  int
@@ -174,6 +174,9 @@ func TestDeliver_AlertsWhenALimitIsCrossed(t *testing.T) {
 			}
 		}
 		f.Is("alerts of the webhook with price.alert in its events", texts, 1)
+		listed, err := f.hooks.Deliveries(f.Context(), alerts, 0, 1)
+		f.Must(err)
+		f.Is("kind of the delivery of an alert", listed[0].Kind, webhook.AlertKind)
 		f.add(problem("u"))
 		f.Is("events besides alerts", len(f.deliver()), 1) // only the webhook of all events gets it
 	})

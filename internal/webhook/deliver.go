@@ -226,7 +226,7 @@ func (s *Service) work(ctx context.Context, h *Webhook) error {
 // again later.
 func (s *Service) attempt(ctx context.Context, h *Webhook, p *part, m *message) (handled bool, err error) {
 	now := s.o.Store.Clock()
-	d := &Delivery{Number: p.Number, First: p.first, Kind: p.Kind, State: Delivered}
+	d := &Delivery{Number: p.Number, First: p.first, Kind: event.Kind(m.kind), State: Delivered}
 	if h.Attempts >= abandonAttempts && now.Sub(h.FailingSince) >= abandonAfter && now.Sub(p.At) >= abandonAfter {
 		h.Cursor = p.Number
 		err := s.o.Store.InTx(ctx, func(t *db.Tx) error {

@@ -117,9 +117,9 @@ func (h *Webhook) State() string {
 
 // Delivery is a recent message of a webhook.
 type Delivery struct {
-	Number   int64 // of the event, or of the last price change in the message
-	First    int64 // of the first price change in the message
-	Kind     event.Kind
+	Number   int64      // of the event, or of the last price change in the message
+	First    int64      // of the first price change in the message
+	Kind     event.Kind // of the message: AlertKind for alerts; empty if Lost
 	State    string
 	Attempts int
 	Outcome

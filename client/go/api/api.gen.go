@@ -225,6 +225,7 @@ const (
 	DeliveryKindListingCancelled    DeliveryKind = "listing.cancelled"
 	DeliveryKindListingExpired      DeliveryKind = "listing.expired"
 	DeliveryKindListingSold         DeliveryKind = "listing.sold"
+	DeliveryKindPriceAlert          DeliveryKind = "price.alert"
 	DeliveryKindPriceChanged        DeliveryKind = "price.changed"
 	DeliveryKindProviderDegraded    DeliveryKind = "provider.degraded"
 	DeliveryKindProviderDown        DeliveryKind = "provider.down"
@@ -258,6 +259,8 @@ func (e DeliveryKind) Valid() bool {
 	case DeliveryKindListingExpired:
 		return true
 	case DeliveryKindListingSold:
+		return true
+	case DeliveryKindPriceAlert:
 		return true
 	case DeliveryKindPriceChanged:
 		return true
@@ -7820,7 +7823,7 @@ type ClientInterface interface {
 
 	// GetPricesItemsNameHistory The history of an item's price, or of a market's quotes, as points or candles.
 	//
-	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored, of the price and of each market. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/items/{name}/history (the `GetPricesItemsNameHistory` operationId).
 	GetPricesItemsNameHistory(ctx context.Context, name string, params *GetPricesItemsNameHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -9184,7 +9187,7 @@ func (c *Client) GetPricesItemsNameFigures(ctx context.Context, name string, par
 
 // GetPricesItemsNameHistory The history of an item's price, or of a market's quotes, as points or candles.
 //
-// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored, of the price and of each market. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/items/{name}/history (the `GetPricesItemsNameHistory` operationId).
 func (c *Client) GetPricesItemsNameHistory(ctx context.Context, name string, params *GetPricesItemsNameHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15148,7 +15151,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesItemsNameHistoryWithResponse The history of an item's price, or of a market's quotes, as points or candles.
 	//
-	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+	// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored, of the price and of each market. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -19531,7 +19534,7 @@ func (c *ClientWithResponses) GetPricesItemsNameFiguresWithResponse(ctx context.
 
 // GetPricesItemsNameHistoryWithResponse The history of an item's price, or of a market's quotes, as points or candles.
 //
-// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+// The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored, of the price and of each market. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

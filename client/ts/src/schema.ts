@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List requests that changed something, newest first.
-         * @description Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million.
+         * @description Requests to the API and actions on the operator's page that changed something, newest first. Entries are kept for a year, at most two million. API keys need the scope `operate:read`.
          */
         get: operations["getAudit"];
         put?: never;
@@ -297,13 +297,13 @@ export interface paths {
         };
         /**
          * List API keys by name.
-         * @description API keys without their secrets.
+         * @description API keys without their secrets. API keys need the scope `operate:read`.
          */
         get: operations["getKeys"];
         put?: never;
         /**
          * Create an API key. Only this response shows its secret.
-         * @description Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored.
+         * @description Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
          */
         post: operations["postKeys"];
         delete?: never;
@@ -321,14 +321,14 @@ export interface paths {
         };
         /**
          * An API key.
-         * @description One API key without its secret.
+         * @description One API key without its secret. API keys need the scope `operate:read`.
          */
         get: operations["getKeysKey"];
         put?: never;
         post?: never;
         /**
          * Revoke an API key.
-         * @description Revokes an API key. Its secrets are invalid at once.
+         * @description Revokes an API key. Its secrets are invalid at once. API keys need the scope `operate:write`.
          */
         delete: operations["deleteKeysKey"];
         options?: never;
@@ -347,7 +347,7 @@ export interface paths {
         put?: never;
         /**
          * Give an API key a new secret.
-         * @description Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one.
+         * @description Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
          */
         post: operations["postKeysKeyRotate"];
         delete?: never;
@@ -905,7 +905,7 @@ export interface paths {
         };
         /**
          * The history of an item's price, or of a market's quotes, as points or candles.
-         * @description The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
+         * @description The price of an item over time, oldest first: points at which the price, its status or the used markets changed, or candles of 5 minutes, an hour or a day. With `market`, the quotes of one market. The history ends now, also if `to` is later. After MARKET_PRICE_HISTORY_DAYS only candles of a day are stored, of the price and of each market. The first point is the one that is valid at `from`. A page of points can have fewer points than `limit` before the last page. API keys need the scope `prices:read`.
          */
         get: operations["getPricesItemsNameHistory"];
         put?: never;
@@ -1173,13 +1173,13 @@ export interface paths {
         };
         /**
          * List webhooks and their health.
-         * @description All webhooks, with their health.
+         * @description All webhooks, with their health. API keys need the scope `operate:read`.
          */
         get: operations["getWebhooks"];
         put?: never;
         /**
          * Send events to an address from now on.
-         * @description Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it.
+         * @description Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
          */
         post: operations["postWebhooks"];
         delete?: never;
@@ -1197,21 +1197,21 @@ export interface paths {
         };
         /**
          * A webhook and its health.
-         * @description A webhook with its health.
+         * @description A webhook with its health. API keys need the scope `operate:read`.
          */
         get: operations["getWebhooksId"];
         put?: never;
         post?: never;
         /**
          * Delete a webhook.
-         * @description Deletes a webhook and its deliveries.
+         * @description Deletes a webhook and its deliveries. API keys need the scope `operate:write`.
          */
         delete: operations["deleteWebhooksId"];
         options?: never;
         head?: never;
         /**
          * Change, enable or disable a webhook.
-         * @description Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert.
+         * @description Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
          */
         patch: operations["patchWebhooksId"];
         trace?: never;
@@ -1225,7 +1225,7 @@ export interface paths {
         };
         /**
          * List recent messages of a webhook, newest first.
-         * @description The newest 500 messages of the last seven days.
+         * @description The newest 500 messages of the last seven days. API keys need the scope `operate:read`.
          */
         get: operations["getWebhooksIdDeliveries"];
         put?: never;
@@ -1247,7 +1247,7 @@ export interface paths {
         put?: never;
         /**
          * Send a recent message again, with the same id.
-         * @description Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter.
+         * @description Sends a message again at once, also one that was delivered, and responds with the outcome. Price changes are filtered by the present filter. API keys need the scope `operate:write`.
          */
         post: operations["postWebhooksIdDeliveriesNumberResend"];
         delete?: never;
@@ -1267,7 +1267,7 @@ export interface paths {
         put?: never;
         /**
          * Replace the secret of a webhook. The older one stays valid for some hours.
-         * @description Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24).
+         * @description Replaces the secret. Messages carry signatures with both secrets for `keepHours` (24). API keys need the scope `operate:write`.
          */
         post: operations["postWebhooksIdRotate"];
         delete?: never;
@@ -1287,7 +1287,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test message to a webhook.
-         * @description Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome.
+         * @description Sends a message of the type `webhook.test` at once, also to a disabled webhook, and responds with the outcome. API keys need the scope `operate:write`.
          */
         post: operations["postWebhooksIdTest"];
         delete?: never;
@@ -1325,7 +1325,7 @@ export interface paths {
         };
         /**
          * Metrics for Prometheus.
-         * @description Metrics in the text format of Prometheus. Requests from the same machine need no credential. All others need the admin token. API keys need the scope `operate:read`.
+         * @description Metrics in the text format of Prometheus. Requests from the same machine need no credential. API keys need the scope `operate:read`.
          */
         get: operations["getMetrics"];
         put?: never;
@@ -1679,7 +1679,7 @@ export interface components {
         /** @enum {string} */
         DeferReason: "limit" | "day" | "month" | "reported" | "retryAfter" | "background";
         /** @enum {string} */
-        DeliveryKind: "" | "price.changed" | "job.finished" | "job.partial" | "job.failed" | "provider.degraded" | "provider.down" | "provider.quarantined" | "provider.up" | "budget.low" | "ledger.problem" | "trade.overdue" | "inventory.priced" | "listing.sold" | "listing.cancelled" | "listing.expired" | "trade.completed" | "trade.reversed" | "trade.settled";
+        DeliveryKind: "" | "price.changed" | "job.finished" | "job.partial" | "job.failed" | "provider.degraded" | "provider.down" | "provider.quarantined" | "provider.up" | "budget.low" | "ledger.problem" | "trade.overdue" | "inventory.priced" | "listing.sold" | "listing.cancelled" | "listing.expired" | "trade.completed" | "trade.reversed" | "trade.settled" | "price.alert";
         /** @enum {string} */
         DeliveryState: "delivered" | "retrying" | "failed" | "lost";
         /** @description Description of an item, from the operator's file. Unknown members are absent. */
