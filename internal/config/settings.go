@@ -151,7 +151,7 @@ func refreshSettings(providers []string) []setting {
 			set: into(func(c *Config) *time.Duration { return &c.JobRetention }, parseDays),
 		},
 		{
-			name: "MARKET_PRICE_HISTORY_DAYS", def: "90", help: "number of days for which every price change is kept. Older prices are kept as one candle per day",
+			name: "MARKET_PRICE_HISTORY_DAYS", def: "90", help: "number of days for which every price change is kept. Older prices are kept as one candle per day, also those of markets",
 			set: into(func(c *Config) *time.Duration { return &c.History }, parseHistory),
 		},
 		{

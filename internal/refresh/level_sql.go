@@ -202,7 +202,7 @@ func jobLevels(ctx context.Context, s *db.DB, job int64) (map[int32]Levels, erro
 func PriceBefore(ctx context.Context, s *db.DB, item int64, at time.Time) (price money.Micro, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT price FROM price_point WHERE item_id = $1 AND at < $2 ORDER BY at DESC LIMIT 1),
-			(SELECT close FROM price_day WHERE item_id = $1 AND day < $2 ORDER BY day DESC LIMIT 1), 0)`, item, db.Micros(at)).Scan(&price)
+			(SELECT close FROM price_day WHERE item_id = $1 AND market_id = 0 AND day < $2 ORDER BY day DESC LIMIT 1), 0)`, item, db.Micros(at)).Scan(&price)
 	return price, err
 }
 

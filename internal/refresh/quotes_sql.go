@@ -55,6 +55,14 @@ func encodeQuotes(quotes []MarketSnapshot) string {
 	return string(append(b, ']'))
 }
 
+// Price returns the price of the market in its history: the lowest ask, else the last sale, else 0.
+func (q *MarketSnapshot) Price() money.Micro {
+	if q.Ask == 0 {
+		return q.Sale
+	}
+	return q.Ask
+}
+
 // DecodeQuotes decodes the result of encodeQuotes. An empty text contains no quotes.
 func DecodeQuotes(text string) ([]MarketSnapshot, error) {
 	if text == "" || text == "[]" {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -118,10 +119,16 @@ func (c *converter) point(ctx context.Context, s *db.DB, p *HistoryPoint, set in
 	return nil
 }
 
-// series converts the prices of candles.
+// series converts the prices of candles. It removes days that cannot be converted.
 func (c *converter) series(s *series) {
+	s.days = slices.DeleteFunc(s.days, func(d storedDay) bool { return c.amount(d.close, cmp.Or(d.currency, c.base)) == nil })
 	for i := range s.days {
-		c.all(&s.days[i].open, &s.days[i].high, &s.days[i].low, &s.days[i].close)
+		d := &s.days[i]
+		for _, p := range []*money.Micro{&d.open, &d.high, &d.low, &d.close} {
+			if converted := c.amount(*p, cmp.Or(d.currency, c.base)); converted != nil {
+				*p = *converted
+			}
+		}
 	}
 	for i := range s.samples {
 		p := &s.samples[i]

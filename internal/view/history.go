@@ -236,9 +236,9 @@ func (s *sample) sameAs(last *sample) bool {
 func (r *HistoryReader) candles(ctx context.Context, out History, item, market int64, f HistoryFilter, limit int, convert *converter) (History, error) {
 	f.From, f.To = f.From.Truncate(f.Interval), f.To.Add(f.Interval-1).Truncate(f.Interval)
 	var days []storedDay
-	if f.Interval == day && market == 0 && out.PointsFrom != nil {
+	if f.Interval == day && out.PointsFrom != nil {
 		var err error
-		if days, err = readDays(ctx, r.o.Store, item, f.From, f.To); err != nil {
+		if days, err = readDays(ctx, r.o.Store, item, market, f.From, f.To); err != nil {
 			return out, err
 		}
 	}
@@ -260,8 +260,8 @@ func (r *HistoryReader) candles(ctx context.Context, out History, item, market i
 	switch {
 	case f.Currency != "":
 		out.Currency, out.Rates = convert.to, convert.used()
-	case market != 0 && s.last != nil && s.last.quote != nil:
-		out.Currency = s.last.quote.Currency
+	case s.currency != "":
+		out.Currency = s.currency
 	}
 	for ; s.price > 0 && at.Before(end); at = at.Add(f.Interval) {
 		if len(out.Candles) == limit {
@@ -279,27 +279,30 @@ const day = 24 * time.Hour
 
 // series holds the prices of an item in order of time: first stored days, then samples.
 type series struct {
-	days    []storedDay
-	samples []sample
-	price   money.Micro // the last price; 0: none yet
-	last    *sample     // the last sample
+	days     []storedDay
+	samples  []sample
+	price    money.Micro    // the last price; 0: none yet
+	currency money.Currency // of the last price of a market; empty: the base currency
 }
 
 // skipTo consumes the prices before a time. If there is none, it consumes the first later price.
 // It returns the start of the first period with a price.
 func (s *series) skipTo(at time.Time, period time.Duration) time.Time {
 	for len(s.days) > 0 && s.days[0].at.Before(at) {
-		s.price, s.days = s.days[0].close, s.days[1:]
+		s.price, s.currency, s.days = s.days[0].close, s.days[0].currency, s.days[1:]
 	}
 	if s.price == 0 && len(s.days) > 0 {
-		s.price = s.days[0].open
+		s.price, s.currency = s.days[0].open, s.days[0].currency
 		return s.days[0].at
 	}
 	for len(s.samples) > 0 && (s.price == 0 || s.samples[0].at.Before(at)) {
-		s.last = &s.samples[0]
+		next := &s.samples[0]
 		s.samples = s.samples[1:]
-		if s.price = s.last.price; s.price > 0 && !s.last.at.Before(at) {
-			return s.last.at.Truncate(period)
+		if s.price = next.price; next.quote != nil {
+			s.currency = next.quote.Currency
+		}
+		if s.price > 0 && !next.at.Before(at) {
+			return next.at.Truncate(period)
 		}
 	}
 	return at

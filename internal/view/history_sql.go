@@ -91,10 +91,7 @@ func scanSample(row *sql.Rows, market int64) (sample, error) {
 	all, err := refresh.DecodeQuotes(text)
 	for i := range all {
 		if q := &all[i]; q.MarketID == market {
-			s.quote = q
-			if s.price = q.Ask; s.price == 0 {
-				s.price = q.Sale
-			}
+			s.quote, s.price = q, q.Price()
 		}
 	}
 	return s, err
@@ -127,19 +124,20 @@ type storedDay struct {
 	at                     time.Time
 	open, high, low, close money.Micro
 	changes                int64
+	currency               money.Currency // empty: the base currency
 }
 
 // readDays returns the stored days of an item in a period, preceded by the last day that begins at
-// or before the start of the period.
-func readDays(ctx context.Context, s *db.DB, item int64, from, to time.Time) ([]storedDay, error) {
+// or before the start of the period. If market is not 0, they are the days of this market.
+func readDays(ctx context.Context, s *db.DB, item, market int64, from, to time.Time) ([]storedDay, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, d *storedDay) error {
 		var at int64
-		err := r.Scan(&at, &d.open, &d.high, &d.low, &d.close, &d.changes)
+		err := r.Scan(&at, &d.open, &d.high, &d.low, &d.close, &d.changes, &d.currency)
 		d.at = db.Moment(at)
 		return err
-	}, `SELECT day, open, high, low, close, changes FROM price_day WHERE item_id = $1 AND day < $3
-			AND day >= coalesce((SELECT max(day) FROM price_day WHERE item_id = $1 AND day <= $2), $2)
-		ORDER BY day LIMIT $4`, item, db.Micros(from), db.Micros(to), maxSamples)
+	}, `SELECT day, open, high, low, close, changes, currency FROM price_day WHERE item_id = $1 AND market_id = $5 AND day < $3
+			AND day >= coalesce((SELECT max(day) FROM price_day WHERE item_id = $1 AND market_id = $5 AND day <= $2), $2)
+		ORDER BY day LIMIT $4`, item, db.Micros(from), db.Micros(to), maxSamples, market)
 }
 
 // pointsFrom returns the time of the first point of an item. It returns nil if the item has no
@@ -157,7 +155,7 @@ func pointsFrom(ctx context.Context, s *db.DB, item int64) (*time.Time, error) {
 
 // hasDay reports whether an item has a stored day that begins at or before a time.
 func hasDay(ctx context.Context, s *db.DB, item int64, at time.Time) (bool, error) {
-	return db.Found(s.Read.QueryRowContext(ctx, `SELECT 1 FROM price_day WHERE item_id = $1 AND day <= $2 LIMIT 1`, item, db.Micros(at)).Scan(new(int)))
+	return db.Found(s.Read.QueryRowContext(ctx, `SELECT 1 FROM price_day WHERE item_id = $1 AND market_id = 0 AND day <= $2 LIMIT 1`, item, db.Micros(at)).Scan(new(int)))
 }
 
 // maxFigurePoints is the maximum number of points behind figures: about one per minute for 90 days.
@@ -185,7 +183,7 @@ func priceChanges(ctx context.Context, s *db.DB, item int64, from time.Time) ([]
 	if len(points) > 0 {
 		to = points[0].at
 	}
-	days, err := readDays(ctx, s, item, from, to)
+	days, err := readDays(ctx, s, item, 0, from, to)
 	changes := make([]priceChange, 0, len(days)+len(points))
 	for _, d := range days {
 		changes = append(changes, priceChange{d.at, d.close, d.low, d.high})

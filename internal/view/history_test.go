@@ -252,7 +252,7 @@ func TestPriceAt_ReportsTheLastConfirmation(t *testing.T) {
 }
 
 // TestHistory_DaysContinueAfterFolding changes a price at random times and folds old points.
-// Folding must not change the daily candles, or the price and explanation at the horizon.
+// Folding must not change the daily candles of the item and its markets, or the price and explanation at the horizon.
 // Several processes fold at the same time, and one of them is stopped before it finishes.
 func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 	w := newWorld(t, false)
@@ -260,10 +260,10 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 	r := randtest.New(t)
 	start := w.now
 	key := catalog.Key{AppID: catalog.CS2, Name: "A"}
-	m := refresh.MarketName{Provider: "p", Key: "m"}
+	m, n := refresh.MarketName{Provider: "p", Key: "m"}, refresh.MarketName{Provider: "p", Key: "n"}
 	var ids map[refresh.MarketName]int64
 	w.tx(func(tx *db.Tx) (err error) {
-		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{m})
+		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{m, n})
 		return err
 	})
 	w.price(nil) // the first point has no price
@@ -271,9 +271,10 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 	for range randtest.Count(60, 600) {
 		w.now = w.now.Add(time.Duration(r.IntN(30*60)+1) * time.Minute)
 		price := units(10 + r.Int64N(4))
-		w.quotes = func() []refresh.MarketSnapshot {
-			return []refresh.MarketSnapshot{{MarketID: ids[m], Currency: "USD", Ask: price, FetchedAt: w.now}}
+		quotes := []refresh.MarketSnapshot{
+			{MarketID: ids[m], Currency: "USD", Ask: price, FetchedAt: w.now}, {MarketID: ids[n], Currency: "EUR", Sale: units(5 + r.Int64N(3)), FetchedAt: w.now},
 		}
+		w.quotes = func() []refresh.MarketSnapshot { return quotes }
 		w.price(map[string]money.Micro{"A": price})
 		if first.IsZero() {
 			first = w.now
@@ -283,7 +284,9 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 	days := func() (all []string) {
 		for _, f := range []view.HistoryFilter{{}, {From: start.Add(50 * time.Hour)}, {From: start.Add(9 * 24 * time.Hour), To: end.Add(-30 * time.Hour)}} {
 			f.Interval = 24 * time.Hour
-			all = append(all, w.history(f, start, 1+r.IntN(9)), w.history(f, start, 1_000))
+			for _, f.Market = range []string{"", "m", "n"} {
+				all = append(all, w.history(f, start, 1+r.IntN(9)), w.history(f, start, 1_000))
+			}
 		}
 		return all
 	}
@@ -332,6 +335,9 @@ func TestHistory_DaysContinueAfterFolding(t *testing.T) {
 			continue // only the last point was old enough to fold
 		}
 		folded = true
+		if old, err := w.History(w.Context(), key, view.HistoryFilter{Market: "n", Interval: 24 * time.Hour, To: *h.PointsFrom}, "", 1); err != nil || old.Currency != "EUR" {
+			t.Errorf("got the currency %s of the oldest day of the market, error %v, want EUR", old.Currency, err)
+		}
 		if !h.Points[0].At.Equal(*h.PointsFrom) || !h.PointsFrom.Before(horizon) {
 			t.Errorf("got a first point at %v and pointsFrom %v, want both equal and before the horizon %v", h.Points[0].At, h.PointsFrom, horizon)
 		}

@@ -141,17 +141,19 @@ CREATE TABLE price_point (
     PRIMARY KEY (item_id, at)
 );
 
--- The prices of an item in a day, from points that are no longer stored. A day without a new
--- price has no row: its prices are the close of the day before.
+-- The prices of an item in a day, and those of each market, from points that are no longer
+-- stored. A day without a new price has no row: its prices are the close of the day before.
 CREATE TABLE price_day (
-    item_id bigint NOT NULL,
-    day     bigint NOT NULL, -- start of the day in UTC
-    open    bigint NOT NULL,
-    high    bigint NOT NULL,
-    low     bigint NOT NULL,
-    close   bigint NOT NULL,
-    changes bigint NOT NULL, -- number of new prices
-    PRIMARY KEY (item_id, day)
+    item_id   bigint NOT NULL,
+    market_id bigint NOT NULL DEFAULT 0, -- 0: the price of the item
+    day       bigint NOT NULL, -- start of the day in UTC
+    open      bigint NOT NULL,
+    high      bigint NOT NULL,
+    low       bigint NOT NULL,
+    close     bigint NOT NULL,
+    changes   bigint NOT NULL, -- number of new prices
+    currency  text   NOT NULL DEFAULT '', -- of the prices of a market; empty: the base currency
+    PRIMARY KEY (item_id, market_id, day)
 );
 
 -- A process that uses this database. On PostgreSQL, each process increments its heartbeat

@@ -134,17 +134,19 @@ CREATE TABLE price_point (
     PRIMARY KEY (item_id, at)
 ) WITHOUT ROWID;
 
--- The prices of an item in a day, from points that are no longer stored. A day without a new
--- price has no row: its prices are the close of the day before.
+-- The prices of an item in a day, and those of each market, from points that are no longer
+-- stored. A day without a new price has no row: its prices are the close of the day before.
 CREATE TABLE price_day (
-    item_id INTEGER NOT NULL,
-    day     INTEGER NOT NULL, -- start of the day in UTC
-    open    INTEGER NOT NULL,
-    high    INTEGER NOT NULL,
-    low     INTEGER NOT NULL,
-    close   INTEGER NOT NULL,
-    changes INTEGER NOT NULL, -- number of new prices
-    PRIMARY KEY (item_id, day)
+    item_id   INTEGER NOT NULL,
+    market_id INTEGER NOT NULL DEFAULT 0, -- 0: the price of the item
+    day       INTEGER NOT NULL, -- start of the day in UTC
+    open      INTEGER NOT NULL,
+    high      INTEGER NOT NULL,
+    low       INTEGER NOT NULL,
+    close     INTEGER NOT NULL,
+    changes   INTEGER NOT NULL, -- number of new prices
+    currency  TEXT    NOT NULL DEFAULT '', -- of the prices of a market; empty: the base currency
+    PRIMARY KEY (item_id, market_id, day)
 ) WITHOUT ROWID;
 
 -- A process that uses this database. On PostgreSQL, each process increments its heartbeat
