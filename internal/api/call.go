@@ -43,6 +43,11 @@ func (c *call) fields() view.Fields {
 // currency returns the currency of the response's amounts; empty: the base currency.
 func (c *call) currency() money.Currency { return money.Currency(c.values["currency"]) }
 
+// eventForm returns the form of the price changes in events.
+func (c *call) eventForm() view.EventForm {
+	return view.EventForm{Fields: c.fields(), Currency: c.currency()}
+}
+
 // key returns the key of the item in the request.
 func (c *call) key() catalog.Key {
 	return catalog.Key{AppID: int32(c.values.number("appId")), Name: c.values["name"], Phase: c.values["phase"]}

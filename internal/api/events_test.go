@@ -20,3 +20,17 @@ func TestEvents_ExpiredNumberIs410(t *testing.T) {
 		}
 	}
 }
+
+// Events and the stream check the form of price changes like other reads.
+func TestEvents_RefuseAnUnknownForm(t *testing.T) {
+	h := newHarness(t, nil)
+	for _, path := range []string{"/api/events", "/api/prices/stream"} {
+		for query, pointer := range map[string]string{"fields=phase": "/query/fields", "fields=average,": "/query/fields", "currency=usd": "/query/currency"} {
+			p := h.wantProblem(http.StatusBadRequest, "invalid_parameters", h.request("GET", path+"?"+query, "", asPlatform))
+			if len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
+				t.Errorf("%s?%s: got the errors %v, want one at %s", path, query, p.Errors, pointer)
+			}
+		}
+		h.wantProblem(http.StatusUnprocessableEntity, "no_exchange_rate", h.request("GET", path+"?currency=XTS", "", asPlatform))
+	}
+}

@@ -261,7 +261,7 @@ func (h feedHandlers) changes(c *call) (any, error) {
 
 func (h feedHandlers) events(c *call) (any, error) {
 	c.unlimitedRead()
-	return h.Readers.Feeds.Events(c.slow, c.values.number("after"), c.limit(), c.values.seconds("wait"))
+	return h.Readers.Feeds.Events(c.slow, c.values.number("after"), c.limit(), c.values.seconds("wait"), c.eventForm())
 }
 
 // unlimitedRead removes the time limit for reading the request. Otherwise the limit would end a

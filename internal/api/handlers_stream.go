@@ -43,6 +43,11 @@ func (h feedHandlers) stream(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	events, err := h.Readers.Feeds.OpenStream(c.slow, c.eventForm())
+	if err != nil {
+		return nil, err
+	}
+	defer events.Close()
 	if c.Method == http.MethodHead {
 		c.w.Header().Set("Content-Type", streamType)
 		return response{status: http.StatusOK}, nil
@@ -56,7 +61,7 @@ func (h feedHandlers) stream(c *call) (any, error) {
 		return nil, f
 	}
 	c.unlimitedRead()
-	s := &streamer{call: c, h: h, control: http.NewResponseController(c.w), after: after}
+	s := &streamer{call: c, h: h, events: events, control: http.NewResponseController(c.w), after: after}
 	c.w.Header().Set("Content-Type", streamType)
 	c.w.Header().Set("X-Accel-Buffering", "no") // nginx would delay the events
 	c.w.WriteHeader(http.StatusOK)
@@ -115,6 +120,7 @@ func (h feedHandlers) streamStart(c *call) (int64, error) {
 type streamer struct {
 	*call
 	h        feedHandlers
+	events   *view.Stream
 	control  *http.ResponseController
 	after    int64
 	progress string
@@ -131,10 +137,10 @@ func (s *streamer) run(ctx context.Context) error {
 		switch last := feed.KnownNumber(); {
 		case s.after >= last:
 			err = s.idle(ctx, last)
-		case feed.Behind(s.after):
+		case s.events.Behind(s.after):
 			err = s.catchUp(ctx)
 		default:
-			err = s.next(ctx, feed.Stream)
+			err = s.next(ctx, s.events.Read)
 		}
 		if err != nil {
 			return err
@@ -167,7 +173,7 @@ func (s *streamer) catchUp(ctx context.Context) error {
 	select {
 	case s.h.behind <- struct{}{}:
 		defer func() { <-s.h.behind }()
-		return s.next(ctx, s.h.Readers.Feeds.Older)
+		return s.next(ctx, s.events.Older)
 	case <-ctx.Done():
 		return nil
 	case <-time.After(heartbeat):

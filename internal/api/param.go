@@ -132,6 +132,10 @@ var (
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
 		doc: "Currency of all amounts. They are converted at the current exchange rates, which the response contains. Default: the base currency.",
 	}
+	eventCurrency = param{
+		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
+		doc: "Currency of the amounts of price changes. They are converted at the current exchange rates, which the data of price.changed contains. Default: the base currency.",
+	}
 	thenCurrency = param{
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
 		doc: "Currency of all amounts. Points are converted at the exchange rates of their time, candles at the current rates. The response contains the rates. Default: the base currency, or the currency of the market.",

@@ -49,11 +49,12 @@ func marketKinds() []Kind {
 // Data is the payload of an event: one of the structs below, encoded as JSON.
 type Data interface{ Kind() Kind }
 
-// PricesChanged lists the items whose price or price status changed in a transaction. These
-// are at most the items of one batch of a job. The event and the price points of the items
-// have the same time.
+// PricesChanged lists the items whose price or price status changed in a transaction, and those of
+// which only other figures changed. These are at most the items of one batch of a job. The event and
+// the price points of the items have the same time.
 type PricesChanged struct {
-	Items []int64 `json:"items"` // ids in the table item
+	Items   []int64 `json:"items"`             // ids in the table item
+	Figures []int64 `json:"figures,omitempty"` // ids of items whose average, interval or used markets changed
 }
 
 // BudgetLow reports that less than a tenth of a budget is left and that it will be used

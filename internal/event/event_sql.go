@@ -45,7 +45,7 @@ func Add(t *db.Tx, d Data) error {
 	}
 	size := 1
 	if changed, ok := d.(PricesChanged); ok {
-		size = len(changed.Items)
+		size = len(changed.Figures) + len(changed.Items)
 	}
 	if _, err := t.Exec(`INSERT INTO event (kind, at, size, data) VALUES ($1, $2, $3, $4)`, string(d.Kind()), db.Micros(t.Now()), size, string(data)); err != nil {
 		return fmt.Errorf("write event %s: %w", d.Kind(), err)

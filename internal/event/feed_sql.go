@@ -11,7 +11,9 @@ import (
 )
 
 // Batch is an event with the price changes of one transaction. The item with index i has the
-// change number Number - len(Items) + 1 + i.
+// change number Number - len(Items) + 1 + i. Items of which only other figures changed have the
+// numbers before them. A reader that does not need these items gets a Batch without them, which
+// may have no items.
 type Batch struct {
 	Number int64
 	At     int64 // price_point.at of all its items, in microseconds
@@ -120,24 +122,33 @@ func FirstCursor(ctx context.Context, q db.Querier) (number int64, err error) {
 	return number, err
 }
 
-// Changes returns price changes after the number since, up to limit items or a few more. It
+// MaxBatches limits the batches that Changes returns. They may have fewer items than requested.
+const MaxBatches = 100
+
+// Changes returns price changes after the number since, up to limit items or a few more, in up to
+// MaxBatches batches. If figures is set, they include items of which only other figures changed. It
 // returns ErrExpired if changes after since have been deleted, or if since is not the number of
 // an event.
-func Changes(ctx context.Context, q db.Querier, since int64, limit int) ([]Batch, error) {
+func Changes(ctx context.Context, q db.Querier, since int64, limit int, figures bool) ([]Batch, error) {
 	if err := checkCursor(ctx, q, since, true); err != nil {
 		return nil, err
 	}
 	var out []Batch
-	for limit > 0 {
-		next, err := db.Collect(ctx, q, scanBatch, `
+	scan := func(r *sql.Rows, b *Batch) (err error) {
+		var data string
+		if err := r.Scan(&b.Number, &b.At, &data); err != nil {
+			return err
+		}
+		*b, err = batchOf(b.Number, b.At, data, since, figures)
+		return err
+	}
+	for limit > 0 && len(out) < MaxBatches {
+		next, err := db.Collect(ctx, q, scan, `
 			SELECT number, at, data FROM event WHERE number > $1 AND kind = $2 ORDER BY number LIMIT 4`, since, string(PriceChanged))
 		if err != nil || len(next) == 0 {
 			return out, err
 		}
 		for _, b := range next {
-			if skip := since - b.First() + 1; skip > 0 {
-				b.Items = b.Items[skip:]
-			}
 			out, since = append(out, b), b.Number
 			if limit -= len(b.Items); limit <= 0 {
 				return out, nil
@@ -147,21 +158,20 @@ func Changes(ctx context.Context, q db.Querier, since int64, limit int) ([]Batch
 	return out, nil
 }
 
-func scanBatch(r *sql.Rows, b *Batch) (err error) {
-	var data string
-	if err := r.Scan(&b.Number, &b.At, &data); err != nil {
-		return err
-	}
-	*b, err = batchOf(b.Number, b.At, data)
-	return err
-}
-
-func batchOf(number, at int64, data string) (Batch, error) {
+// batchOf decodes the changes of an event after the number since.
+func batchOf(number, at int64, data string, since int64, figures bool) (Batch, error) {
 	var changed PricesChanged
 	if err := json.Unmarshal([]byte(data), &changed); err != nil {
 		return Batch{}, fmt.Errorf("event %d: %w", number, err)
 	}
-	return Batch{number, at, changed.Items}, nil
+	b := Batch{number, at, changed.Items}
+	if figures {
+		b.Items = append(changed.Figures, changed.Items...)
+	}
+	if skip := since - b.First() + 1; skip > 0 {
+		b.Items = b.Items[skip:]
+	}
+	return b, nil
 }
 
 // Numbered is an event with its number.
@@ -172,16 +182,17 @@ type Numbered struct {
 }
 
 // After returns the events after a number, in the order of their commits. It returns up
-// to limit events, and fewer if they have more than limit price changes in all. It returns ErrExpired
-// if events after that number have been deleted, or if it is not the number of an event.
-func After(ctx context.Context, q db.Querier, after int64, limit int) ([]Numbered, error) {
+// to limit events, and fewer if they have more than limit price changes in all. If figures is set, price
+// changes include items of which only other figures changed. It returns ErrExpired if events after that
+// number have been deleted, or if it is not the number of an event.
+func After(ctx context.Context, q db.Querier, after int64, limit int, figures bool) ([]Numbered, error) {
 	if err := checkCursor(ctx, q, after, false); err != nil {
 		return nil, err
 	}
-	return readAfter(ctx, q, after, limit)
+	return readAfter(ctx, q, after, limit, figures)
 }
 
-// Resume is After for a reader that continues when its cursor has expired. In that case, Resume
+// Resume is After without figures, for a reader that continues when its cursor has expired. In that case, Resume
 // returns the stored events after the cursor instead of ErrExpired, and lost is not 0: it is
 // the cursor or the number of the last deleted event, whichever is greater.
 func Resume(ctx context.Context, q db.Querier, after int64, limit int) (events []Numbered, lost int64, err error) {
@@ -193,11 +204,11 @@ func Resume(ctx context.Context, q db.Querier, after int64, limit int) (events [
 	if err != nil {
 		return nil, 0, err
 	}
-	events, err = readAfter(ctx, q, after, limit)
+	events, err = readAfter(ctx, q, after, limit, false)
 	return events, lost, err
 }
 
-func readAfter(ctx context.Context, q db.Querier, after int64, limit int) ([]Numbered, error) {
+func readAfter(ctx context.Context, q db.Querier, after int64, limit int, figures bool) ([]Numbered, error) {
 	var out []Numbered
 	size := 0
 	err := db.Each(ctx, q, func(r *sql.Rows) error {
@@ -210,12 +221,9 @@ func readAfter(ctx context.Context, q db.Querier, after int64, limit int) ([]Num
 		e.At, e.Data = db.Moment(at), json.RawMessage(data)
 		n := 1
 		if e.Kind == PriceChanged {
-			b, err := batchOf(e.Number, at, data)
+			b, err := batchOf(e.Number, at, data, after, figures)
 			if err != nil {
 				return err
-			}
-			if skip := after - b.First() + 1; skip > 0 {
-				b.Items = b.Items[skip:]
 			}
 			e.Batch, n = &b, len(b.Items)
 		}

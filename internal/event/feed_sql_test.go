@@ -22,7 +22,7 @@ func change(f *dbtest.Fixture, items ...int64) {
 // changed returns the items of the changes after a number, and the number of the last change.
 func changed(f *dbtest.Fixture, since int64, most int) (items []int64, last int64) {
 	f.Helper()
-	batches, err := event.Changes(f.Context(), f.DB.Read, since, most)
+	batches, err := event.Changes(f.Context(), f.DB.Read, since, most, false)
 	f.Must(err)
 	last = since
 	for _, b := range batches {
@@ -71,7 +71,7 @@ func TestFeed_NumbersChangesInTheirOrder(t *testing.T) {
 func TestChanges_RefusesNumbersOfNoChange(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		expired := func(since int64) bool {
-			_, err := event.Changes(f.Context(), f.DB.Read, since, 1)
+			_, err := event.Changes(f.Context(), f.DB.Read, since, 1, false)
 			return errors.Is(err, event.ErrExpired)
 		}
 		f.Is("cursor 0 expired before the first change", expired(0), false)
@@ -106,7 +106,7 @@ func TestAfter_RefusesCursorsBeforeDeletedEvents(t *testing.T) {
 			f.Tx(func(tx *db.Tx) error { return event.Add(tx, event.ProviderUp{Provider: "s"}) })
 		}
 		after := func(cursor int64) (numbers []int64, err error) {
-			events, err := event.After(f.Context(), f.DB.Read, cursor, 100)
+			events, err := event.After(f.Context(), f.DB.Read, cursor, 100, false)
 			for _, e := range events {
 				numbers = append(numbers, e.Number)
 			}
@@ -173,5 +173,50 @@ func TestFeed_WakesWaitingClients(t *testing.T) {
 		cancel()
 		f.Is("Wait returned true at the end of the feed", <-woken, false)
 		<-ended
+	})
+}
+
+// Only readers with figures get the items of which only figures changed. Cursors of the other readers
+// pass them.
+func TestChanges_FiguresAreForReadersThatSelectThem(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		add := func(items, figures []int64) {
+			f.Tx(func(tx *db.Tx) error { return event.Add(tx, event.PricesChanged{Items: items, Figures: figures}) })
+			number(f)
+		}
+		add([]int64{1}, []int64{2, 3})
+		add(nil, []int64{4})
+		last, err := event.LastChange(f.Context(), f.DB.Read)
+		f.Must(err)
+		add([]int64{5}, nil)
+		read := func(since int64, figures bool) (items []int64, numbers []int64) {
+			batches, err := event.Changes(f.Context(), f.DB.Read, since, 10, figures)
+			f.Must(err)
+			events, err := event.After(f.Context(), f.DB.Read, since, 10, figures)
+			f.Must(err)
+			f.Is("batches and events", len(batches), len(events))
+			for i, b := range batches {
+				f.Is("event and batch", fmt.Sprint(*events[i].Batch), fmt.Sprint(b))
+				for k, item := range b.Items {
+					items, numbers = append(items, item), append(numbers, b.First()+int64(k))
+				}
+			}
+			return items, numbers
+		}
+		all, numbers := read(0, true)
+		f.Is("changes with figures", fmt.Sprint(all), "[2 3 1 4 5]")
+		f.Is("number of the last change of figures", numbers[3], last)
+		prices, own := read(0, false)
+		f.Is("changes without figures", fmt.Sprint(prices), "[1 5]")
+		f.Is("numbers without figures", fmt.Sprint(own), fmt.Sprint([]int64{numbers[2], numbers[4]}))
+		for i, since := range numbers {
+			rest, _ := read(since, true)
+			f.Is("changes with figures after a number", fmt.Sprint(rest), fmt.Sprint(all[i+1:]))
+		}
+		rest, _ := read(numbers[0], false)
+		f.Is("changes without figures after a number of figures", fmt.Sprint(rest), "[1 5]")
+		batches, err := event.Changes(f.Context(), f.DB.Read, numbers[2], 10, false)
+		f.Must(err)
+		f.Is("first batch without items", fmt.Sprint(batches[0].Number, len(batches[0].Items)), fmt.Sprint(last, 0))
 	})
 }

@@ -15,7 +15,7 @@ import (
 func (w *fixture) events() (out []string) {
 	w.Helper()
 	w.must(event.NewFeed(w.s, nil).Number(w.Context()))
-	found, err := event.After(w.Context(), w.s.Read, 0, 1000)
+	found, err := event.After(w.Context(), w.s.Read, 0, 1000, false)
 	w.must(err)
 	for _, e := range found {
 		var d struct{ SellerID, BuyerID, MarketHashName, State, Currency string }
@@ -73,7 +73,7 @@ func TestEvents_OfASaleHaveItsFigures(t *testing.T) {
 	_, err := w.m.Complete(t.Context(), sold.ID)
 	w.must(err)
 	w.must(event.NewFeed(w.s, nil).Number(t.Context()))
-	found, err := event.After(t.Context(), w.s.Read, 0, 10)
+	found, err := event.After(t.Context(), w.s.Read, 0, 10, false)
 	w.must(err)
 	place := `"appId":730,"marketHashName":"x","phase":"","contextId":"2","assetId":"1"`
 	for i, want := range []string{

@@ -3,12 +3,16 @@ package refresh_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"assay/internal/db"
 	"assay/internal/event"
+	"assay/internal/money"
+	"assay/internal/pricing"
 	"assay/internal/refresh"
 	"assay/internal/view"
 )
@@ -183,4 +187,83 @@ func (f *fixture) events() []string {
 		out[i] = fmt.Sprintf("%s %s", e.Kind, e.Data)
 	}
 	return out
+}
+
+// An estimate that changes only figures writes a point and a change, but no price change. An estimate
+// that changes nothing writes neither.
+func TestStoreEstimates_NewFiguresAreAChange(t *testing.T) {
+	each(t, func(f *fixture) {
+		ids := f.items("A", "B")
+		name := "A" // the first item by id
+		if slices.Sort(ids); f.item("B").ID == ids[0] {
+			name = "B"
+		}
+		f.own("u", ids...)
+		m := f.market("s", "m")
+		ask := money.Micro(10)
+		run := func(change func(*pricing.Priced)) {
+			f.Now = f.Now.Add(24 * time.Hour)
+			id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+			f.fetch("s")
+			f.storeValidation(id)
+			b := f.claimBatch()
+			s := f.estimates(b, 10)
+			change(&s.Items[0].Estimate)
+			s.Items[0].NewQuotes = []refresh.MarketSnapshot{{MarketID: m, Currency: "USD", Ask: ask, Listings: -1, Sales: -1}}
+			f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
+			f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+			f.finish(id)
+		}
+		var last int64
+		check := func(what, items, withFigures string) {
+			f.Helper()
+			f.Must(event.NewFeed(f.DB, slog.New(slog.DiscardHandler)).Number(f.Context()))
+			for figures, want := range map[bool]string{false: items, true: withFigures} {
+				batches, err := event.Changes(f.Context(), f.DB.Read, last, 10, figures)
+				f.Must(err)
+				got := []int64{}
+				for _, b := range batches {
+					got = append(got, b.Items...)
+				}
+				f.Is(fmt.Sprintf("%s, with figures %t: changes", what, figures), fmt.Sprint(got), want)
+			}
+			var err error
+			last, err = event.LastChange(f.Context(), f.DB.Read)
+			f.Must(err)
+		}
+		first, both := fmt.Sprint(ids[:1]), fmt.Sprint(ids)
+		run(func(*pricing.Priced) {})
+		check("first prices", both, both)
+		run(func(*pricing.Priced) {})
+		check("nothing changed", "[]", "[]")
+		for what, change := range map[string]func(*pricing.Priced){
+			"average":      func(e *pricing.Priced) { e.Average = 11 },
+			"interval":     func(e *pricing.Priced) { e.Interval = pricing.Interval{Low: 9, High: 12} },
+			"used markets": func(e *pricing.Priced) { e.UsedMarkets = 2 },
+		} {
+			run(change)
+			check(what, "[]", first)
+			run(change)
+			check(what+" unchanged", "[]", "[]")
+			run(func(*pricing.Priced) {})
+			check(what+" back", "[]", first)
+		}
+		// An interval that moves by less than 1 % is not published, in the item neither.
+		wide := func(low money.Micro) func(*pricing.Priced) {
+			return func(e *pricing.Priced) { e.Consensus, e.Interval = low+5000, pricing.Interval{Low: low, High: low + 10_000} }
+		}
+		run(wide(100_000))
+		check("wide interval", "[]", first)
+		run(wide(100_999))
+		check("interval moved by less than 1 %", "[]", "[]")
+		item := f.item(name)
+		f.Is("interval and consensus of the item", fmt.Sprint(int64(item.Interval.Low), int64(item.Interval.High), int64(item.Consensus)), "100000 110000 105000")
+		run(wide(101_000))
+		check("interval moved by 1 % since the last change", "[]", first)
+		ask = 11
+		run(wide(101_001))
+		check("interval moved, and a quote changed", "[]", first)
+		run(func(e *pricing.Priced) { e.Price, e.Average = 20, 20 })
+		check("price and average", first, first)
+	})
 }

@@ -226,6 +226,7 @@ type Item struct {
 	Key          catalog.Key
 	Price        money.Micro
 	Status       pricing.Status
+	Figures      Figures
 	Candidate    money.Micro
 	CandidateAt  time.Time
 	Guard        string // further state of the guard, encoded by pricing.EncodeGuard
@@ -238,6 +239,13 @@ type Item struct {
 	Failures     int64
 	Rev          int64
 	Quotes       []MarketSnapshot // by market
+}
+
+// Figures are published with a price on request. They are zero if the estimate had no usable quote.
+type Figures struct {
+	Average     money.Micro
+	Interval    pricing.Interval
+	UsedMarkets int
 }
 
 // MarketSnapshot is the stored quote of one market for an item.
@@ -299,10 +307,30 @@ func (s *EstimatedItem) Published() bool {
 	return s.Changed() || s.Responded && s.Price > 0 && s.Estimate.Status != s.Status
 }
 
+// intervalTolerance is the smallest move of an end of an interval that alone adds a point: 1 %. Each run
+// learns new market levels, which move nearly all intervals a little.
+const intervalTolerance = money.Scale / 100
+
+// newFigures reports whether the estimate changed the figures of an item with a price. An end of the
+// interval must move by at least the fraction tolerance.
+func (s *EstimatedItem) newFigures(tolerance money.Micro) bool {
+	e, before := &s.Estimate, &s.Figures
+	moved := func(from, to money.Micro) bool {
+		ratio, ok := money.Ratio(to-from, from)
+		return from != to && (!ok || max(ratio, -ratio) >= tolerance)
+	}
+	return s.Responded && e.Price > 0 && (e.UsedMarkets > 0 || before.UsedMarkets > 0) && (e.Average != before.Average || e.UsedMarkets != before.UsedMarkets ||
+		moved(before.Interval.Low, e.Interval.Low) || moved(before.Interval.High, e.Interval.High))
+}
+
+// confirms reports whether the estimate changes nothing that is published. The item then keeps its
+// figures, and the levels that they recompute from: a reader who follows the changes has the same ones.
+func (s *EstimatedItem) confirms() bool { return s.Price > 0 && !s.AddsPoint() }
+
 // AddsPoint reports whether the estimate adds a point to the history. It does so if the price,
-// its status, or the amounts or the use of a quote changed.
+// its status, its figures, or the amounts or the use of a quote changed.
 func (s *EstimatedItem) AddsPoint() bool {
-	return s.Published() || s.PriceAfter() > 0 && s.NewQuotes != nil && !slices.EqualFunc(s.Quotes, s.NewQuotes, func(a, b MarketSnapshot) bool {
+	return s.Published() || s.newFigures(intervalTolerance) || s.PriceAfter() > 0 && s.NewQuotes != nil && !slices.EqualFunc(s.Quotes, s.NewQuotes, func(a, b MarketSnapshot) bool {
 		return a.MarketID == b.MarketID && a.Currency == b.Currency && a.Ask == b.Ask && a.Bid == b.Bid && a.Sale == b.Sale &&
 			(a.Reason == b.Reason || a.Reason == pricing.Confirmed) // the reason before a confirmation is not stored
 	})

@@ -47,7 +47,8 @@ func (c *PriceChange) appendJSON(b []byte) []byte {
 	return append(c.appendMembers(append(b, ',')), '}')
 }
 
-// Changes returns up to limit price changes after the number since. If there are none, it
+// Changes returns up to limit price changes after the number since. If fields selects figures, it
+// includes items of which only figures changed. If there are none, it
 // waits for one, up to the duration wait. It returns a fault.Expired if since is older than
 // the stored changes or is not the number of a change. The parameter to is the currency of the
 // amounts ("": the base currency), converted at the rates in force.
@@ -57,9 +58,10 @@ func (r *FeedReader) Changes(ctx context.Context, since int64, limit int, wait t
 	for {
 		last := r.o.Feed.Last()
 		page, err := r.changes(ctx, since, limit, fields, to)
-		if err != nil || page.Next != id(since) || !r.o.Feed.Wait(waiting, last) {
+		if err != nil || len(page.Items) > 0 || !page.UpToDate || !r.o.Feed.Wait(waiting, last) {
 			return page, err
 		}
+		since = numberOf(page.Next)
 	}
 }
 
@@ -71,21 +73,22 @@ func (r *FeedReader) changes(ctx context.Context, since int64, limit int, fields
 		return Changes{}, err
 	}
 	page := Changes{Next: id(since), UpToDate: true, Currency: convert.to, Rates: convert.used()}
-	batches, err := event.Changes(ctx, r.o.Store.Read, since, limit+1)
+	batches, err := event.Changes(ctx, r.o.Store.Read, since, limit+1, fields.figuresSelected())
 	if errors.Is(err, event.ErrExpired) {
 		return page, r.cursorExpired(ctx)
 	}
 	if err != nil {
 		return page, err
 	}
+	page.UpToDate = len(batches) < event.MaxBatches
 	for _, b := range batches {
 		if left := limit - len(page.Items); len(b.Items) > left {
 			b.Number -= int64(len(b.Items) - left)
 			b.Items = b.Items[:left]
 			page.UpToDate = false
-		}
-		if len(b.Items) == 0 {
-			break
+			if left == 0 {
+				break
+			}
 		}
 		if page.Items, err = r.appendChanges(ctx, page.Items, &b, fields); err != nil {
 			return page, err

@@ -8,6 +8,7 @@ import (
 
 	"assay/internal/event"
 	"assay/internal/fault"
+	"assay/internal/money"
 )
 
 // NumberedEvent is an event with its number. Numbers follow the order of commits.
@@ -23,25 +24,38 @@ type Events struct {
 	UpToDate bool            `json:"upToDate"` // no later event is known
 }
 
+// EventForm is the form of the price changes in events. If Fields selects figures, they include items
+// of which only figures changed. If Currency is not empty, their amounts are converted at the rates in
+// force, and the data has the currency and the rates.
+type EventForm struct {
+	Fields   Fields
+	Currency money.Currency
+}
+
 // Events returns the events that follow the event with the number after. If there are none, it
 // waits for one, up to the duration wait. A page ends when it has limit events or price changes.
 // Events returns a fault.Expired if one of these events was deleted, or if no event has the
 // number.
-func (r *FeedReader) Events(ctx context.Context, after int64, limit int, wait time.Duration) (Events, error) {
+func (r *FeedReader) Events(ctx context.Context, after int64, limit int, wait time.Duration, form EventForm) (Events, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
 		last := r.o.Feed.Last()
-		page, err := r.events(ctx, after, limit)
-		if err != nil || len(page.Items) > 0 || !r.o.Feed.Wait(waiting, last) {
+		page, err := r.events(ctx, after, limit, form)
+		if err != nil || len(page.Items) > 0 || !page.UpToDate || !r.o.Feed.Wait(waiting, last) {
 			return page, err
 		}
+		after = numberOf(page.Next)
 	}
 }
 
-func (r *FeedReader) events(ctx context.Context, after int64, limit int) (Events, error) {
+func (r *FeedReader) events(ctx context.Context, after int64, limit int, form EventForm) (Events, error) {
 	page := Events{Items: []NumberedEvent{}, Next: id(after)}
-	found, err := event.After(ctx, r.o.Store.Read, after, limit)
+	convert, err := r.o.converter(ctx, form.Currency, r.o.Now())
+	if err != nil {
+		return page, err
+	}
+	found, err := event.After(ctx, r.o.Store.Read, after, limit, form.Fields.figuresSelected())
 	if errors.Is(err, event.ErrExpired) {
 		err = r.eventExpired(ctx)
 	}
@@ -50,12 +64,15 @@ func (r *FeedReader) events(ctx context.Context, after int64, limit int) (Events
 	}
 	for i := range found {
 		e := &found[i]
+		page.Next = id(e.Number)
 		if e.Batch != nil {
-			if e.Data, err = r.ChangeData(ctx, e.Batch); err != nil {
+			if len(e.Batch.Items) == 0 {
+				continue // only figures changed, and form selects none
+			}
+			if e.Data, err = r.changeData(ctx, e.Batch, form, convert); err != nil {
 				return page, err
 			}
 		}
-		page.Next = id(e.Number)
 		page.Items = append(page.Items, NumberedEvent{page.Next, Event{ID: id(e.ID), Kind: string(e.Kind), At: e.At, Data: e.Data}})
 	}
 	page.UpToDate = len(found) == 0 || found[len(found)-1].Number >= r.o.Feed.Last()
@@ -78,7 +95,11 @@ func (r *FeedReader) eventExpired(ctx context.Context) error {
 // ChangeData returns the data of a price.changed event for clients. It leaves out items with
 // id 0.
 func (r *FeedReader) ChangeData(ctx context.Context, b *event.Batch) (json.RawMessage, error) {
-	changes, err := r.appendChanges(ctx, nil, b, 0)
+	return r.changeData(ctx, b, EventForm{}, &converter{})
+}
+
+func (r *FeedReader) changeData(ctx context.Context, b *event.Batch, form EventForm, convert *converter) (json.RawMessage, error) {
+	changes, err := r.appendChanges(ctx, nil, b, form.Fields)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +109,12 @@ func (r *FeedReader) ChangeData(ctx context.Context, b *event.Batch) (json.RawMe
 		if i > 0 {
 			out = append(out, ',')
 		}
+		convert.published(&changes[i].PublishedPrice)
 		out = changes[i].appendJSON(out)
 	}
-	return append(out, `]}`...), nil
+	out = append(out, ']')
+	if form.Currency != "" {
+		out = appendRates(appendText(append(out, `,"currency":`...), string(convert.to)), convert.used())
+	}
+	return append(out, '}'), nil
 }

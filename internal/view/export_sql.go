@@ -86,6 +86,9 @@ func (p *publishedRow) price(fields Fields) *PublishedPrice {
 
 // appendChanges appends the changes of a batch, in the order of the batch.
 func (r *FeedReader) appendChanges(ctx context.Context, to []PriceChange, b *event.Batch, fields Fields) ([]PriceChange, error) {
+	if len(b.Items) == 0 {
+		return to, nil
+	}
 	found := make(map[int64]*PublishedPrice, len(b.Items))
 	_, err := db.CollectByIndex(ctx, r.o.Store, func(rows *sql.Rows, _ *struct{}) error {
 		var row publishedRow

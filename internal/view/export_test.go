@@ -3,13 +3,13 @@ package view
 import "context"
 
 // LimitRecent limits the bytes of the stream pages in memory.
-func (r *FeedReader) LimitRecent(bytes int) { r.recent.limit = bytes }
+func (s *Stream) LimitRecent(bytes int) { s.recent.limit = bytes }
 
 // RecentUse returns the number of database reads for streams and the bytes of the pages in memory.
-func (r *FeedReader) RecentUse() (reads int64, size int) {
-	r.recent.mu.Lock()
-	defer r.recent.mu.Unlock()
-	return r.recent.reads, r.recent.size
+func (s *Stream) RecentUse() (reads int64, size int) {
+	s.recent.mu.Lock()
+	defer s.recent.mu.Unlock()
+	return s.recent.reads, s.recent.size
 }
 
 // RenewState renews the state of all prices like one step of KeepState.

@@ -88,10 +88,13 @@ func intervalOf(i pricing.Interval) *Interval {
 // has reports whether a member of an export is selected.
 func (f Fields) has(member Fields) bool { return f&^allFigures == 0 || f&member != 0 }
 
+// figuresSelected reports whether a figure is selected.
+func (f Fields) figuresSelected() bool { return f&allFigures != 0 }
+
 // figures returns the selected figures. It returns nil if no field is selected or the item has
 // no estimate.
 func (f Fields) figures(of *prices.Figures) *Figures {
-	if f&allFigures == 0 || of.UsedMarkets == 0 {
+	if !f.figuresSelected() || of.UsedMarkets == 0 {
 		return nil
 	}
 	out := &Figures{}

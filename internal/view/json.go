@@ -45,6 +45,12 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 func id(n int64) string { return strconv.FormatInt(n, 10) }
 
+// numberOf returns the number that id formatted.
+func numberOf(id string) int64 {
+	n, _ := strconv.ParseInt(id, 10, 64)
+	return n
+}
+
 func idOrNil(n int64) *string {
 	if n == 0 {
 		return nil

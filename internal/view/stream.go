@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"sort"
-	"strconv"
 	"sync"
 	"time"
 
@@ -22,9 +21,11 @@ type Frames struct {
 const (
 	// streamPage is the maximum number of events or price changes in one read of a stream.
 	streamPage = 1_000
-	// recentBytes limits the pages in memory. It is enough for the changes of a refresh of 50,000
-	// items.
+	// recentBytes limits the pages in memory without figures and conversion. It is enough for the
+	// changes of a refresh of 50,000 items.
 	recentBytes = 16 << 20
+	// maxForms limits the other forms whose pages are in memory. Each has a quarter of recentBytes.
+	maxForms = 4
 	// groupEvery is the minimum time between two reads of the newest events. Without it, all streams
 	// would wake up for each commit.
 	groupEvery = 250 * time.Millisecond
@@ -34,7 +35,68 @@ const (
 	progressEvery = time.Second
 )
 
-// recent holds the newest pages of events, so that each event is read and encoded once for all
+// Stream reads events in one form, for one client.
+type Stream struct {
+	feed   *FeedReader
+	form   EventForm
+	recent *recent // shared by all streams of the form; nil: there are too many forms
+}
+
+// OpenStream returns a stream that the caller must close. It returns a fault.Unprocessable if there is
+// no rate for the currency.
+func (r *FeedReader) OpenStream(ctx context.Context, form EventForm) (*Stream, error) {
+	if _, err := r.o.converter(ctx, form.Currency, r.o.Now()); err != nil {
+		return nil, err
+	}
+	return &Stream{r, form, r.recents.open(form)}, nil
+}
+
+// Close ends the stream.
+func (s *Stream) Close() { s.feed.recents.close(s.form, s.recent) }
+
+// recents holds the newest events in each form that open streams use.
+type recents struct {
+	mu    sync.Mutex
+	forms map[EventForm]*recent
+	limit int // maximum size of the pages of the form without figures and conversion
+}
+
+// open returns the pages of a form, or nil if there are too many forms.
+func (a *recents) open(form EventForm) *recent {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.forms[form]
+	if c == nil {
+		others, limit := len(a.forms), a.limit
+		if a.forms[EventForm{}] != nil {
+			others--
+		}
+		if form != (EventForm{}) {
+			if others == maxForms {
+				return nil
+			}
+			limit /= 4
+		}
+		c = &recent{limit: limit}
+		a.forms[form] = c
+	}
+	c.streams++
+	return c
+}
+
+// close ends the use of the pages of a form. The last stream of the form removes them.
+func (a *recents) close(form EventForm, c *recent) {
+	if c == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.streams--; c.streams == 0 {
+		delete(a.forms, form)
+	}
+}
+
+// recent holds the newest pages of events in one form, so that each event is read and encoded once for all
 // clients. A page ends where the next page begins. Clients that began at different numbers
 // therefore share all pages after their first one.
 type recent struct {
@@ -44,6 +106,7 @@ type recent struct {
 	limit   int       // maximum of size
 	endedAt time.Time // when a read reached the last event
 	reads   int64     // number of database reads, including those of Older
+	streams int       // open streams; guarded by recents.mu
 }
 
 // frames is a page: the events after a number. They are read only once.
@@ -54,39 +117,44 @@ type frames struct {
 	err error
 }
 
-// Stream returns the events after a number as server-sent events. It does not wait for new events:
-// if there are none, the text is empty. The caller must not change the text. Stream returns a
+// Read returns the events after a number as server-sent events. It does not wait for new events:
+// if there are none, the text is empty. The caller must not change the text. Read returns a
 // fault.Expired in the same cases as Events.
-func (r *FeedReader) Stream(ctx context.Context, after int64) (Frames, error) {
-	p, until := r.recent.page(after)
+func (s *Stream) Read(ctx context.Context, after int64) (Frames, error) {
+	p, until := s.recent.page(after)
 	p.once.Do(func() {
 		if until == 0 {
-			r.recent.gather()
+			s.recent.gather()
 		}
-		p.Frames, p.err = r.readFrames(context.WithoutCancel(ctx), after, until)
-		r.recent.keep(p, p.Next >= r.o.Feed.Last())
+		p.Frames, p.err = s.readFrames(context.WithoutCancel(ctx), after, until)
+		s.recent.keep(p, p.Next >= s.feed.o.Feed.Last())
 	})
 	return p.Frames, p.err
 }
 
 // Behind reports whether a number is before all pages in memory and there is no room for more
-// pages. The client must then use Older.
-func (r *FeedReader) Behind(after int64) bool {
-	c := &r.recent
+// pages. The client must then use Older, as it must if the pages of its form are not in memory.
+func (s *Stream) Behind(after int64) bool {
+	c := s.recent
+	if c == nil {
+		return true
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.pages) > 0 && after < c.pages[0].after && c.size > c.limit-c.limit/4
 }
 
-// Older is like Stream, but for a client that is behind. It does not keep the result in memory. The
+// Older is like Read, but for a client that is behind. It does not keep the result in memory. The
 // caller must limit how many clients hold such a result at the same time.
-func (r *FeedReader) Older(ctx context.Context, after int64) (Frames, error) {
-	c := &r.recent
-	c.mu.Lock()
-	c.reads++
-	until := c.end(c.find(after))
-	c.mu.Unlock()
-	return r.readFrames(ctx, after, until)
+func (s *Stream) Older(ctx context.Context, after int64) (Frames, error) {
+	until := int64(0)
+	if c := s.recent; c != nil {
+		c.mu.Lock()
+		c.reads++
+		until = c.end(c.find(after))
+		c.mu.Unlock()
+	}
+	return s.readFrames(ctx, after, until)
 }
 
 // find returns the index of the first page that begins at a number or later.
@@ -149,17 +217,22 @@ func (c *recent) keep(p *frames, end bool) {
 
 // readFrames reads a page of events. If until is not 0, the page ends before the first event with a
 // greater number, but it always includes the first event.
-func (r *FeedReader) readFrames(ctx context.Context, after, until int64) (Frames, error) {
-	page, err := r.events(ctx, after, streamPage)
+func (s *Stream) readFrames(ctx context.Context, after, until int64) (Frames, error) {
+	page, err := s.feed.events(ctx, after, streamPage, s.form)
 	out := Frames{Next: after}
 	for i := range page.Items {
 		e := &page.Items[i]
-		number, _ := strconv.ParseInt(e.Number, 10, 64) // it was formatted from an integer
+		number := numberOf(e.Number)
 		if i > 0 && until > 0 && number > until {
-			break
+			return out, err
 		}
 		out.Text, out.Next = appendFrame(out.Text, e.Number, e.Kind, e.Data), number
 	}
+	next := numberOf(page.Next) // after events that the form leaves out
+	if until > 0 {
+		next = min(next, until)
+	}
+	out.Next = max(out.Next, next)
 	return out, err
 }
 
@@ -215,7 +288,7 @@ func (r *FeedReader) AwaitEvent(ctx context.Context, last int64) bool {
 
 // CheckNumber returns a fault.Expired if Events does not accept the number.
 func (r *FeedReader) CheckNumber(ctx context.Context, after int64) error {
-	_, err := event.After(ctx, r.o.Store.Read, after, 1)
+	_, err := event.After(ctx, r.o.Store.Read, after, 1, false)
 	if errors.Is(err, event.ErrExpired) {
 		err = r.eventExpired(ctx)
 	}

@@ -22,9 +22,9 @@ func (w *world) follow(ctx context.Context, after, last int64) (string, error) {
 			}
 			continue
 		}
-		read := w.Stream
-		if w.Behind(after) {
-			read = w.Older
+		read := w.stream.Read
+		if w.stream.Behind(after) {
+			read = w.stream.Older
 		}
 		found, err := read(ctx, after)
 		if err != nil {
@@ -108,7 +108,7 @@ func TestStream_ManyClientsCauseFewReads(t *testing.T) {
 	}
 	// Each start needs at most one read, and each job needs at most two, because the first read
 	// may find only one event of the job.
-	if reads, _ := w.RecentUse(); reads > int64(len(from)+2*(rounds+2)) {
+	if reads, _ := w.stream.RecentUse(); reads > int64(len(from)+2*(rounds+2)) {
 		t.Errorf("%d clients caused %d reads, want at most %d", clients, reads, len(from)+2*(rounds+2))
 	}
 }
@@ -117,7 +117,7 @@ func TestStream_ManyClientsCauseFewReads(t *testing.T) {
 func TestStream_ClientsBehindReadTheDatabase(t *testing.T) {
 	const limit = 16_000
 	w := newWorld(t, false)
-	w.LimitRecent(limit)
+	w.stream.LimitRecent(limit)
 	all := itemNames(20)
 	w.own("u", all...)
 	var fast strings.Builder
@@ -129,20 +129,20 @@ func TestStream_ClientsBehindReadTheDatabase(t *testing.T) {
 		fast.WriteString(text)
 		last = next
 	}
-	if !w.Behind(0) || w.Behind(last) {
-		t.Errorf("got behind %t at 0 and %t at the end, want true and false", w.Behind(0), w.Behind(last))
+	if !w.stream.Behind(0) || w.stream.Behind(last) {
+		t.Errorf("got behind %t at 0 and %t at the end, want true and false", w.stream.Behind(0), w.stream.Behind(last))
 	}
-	before, _ := w.RecentUse()
+	before, _ := w.stream.RecentUse()
 	slow, err := w.follow(t.Context(), 0, last)
 	w.must(err)
-	after, size := w.RecentUse()
+	after, size := w.stream.RecentUse()
 	if slow != fast.String() {
 		t.Errorf("the slow client got %q, want %q", slow, fast.String())
 	}
 	if size > limit || after == before {
 		t.Errorf("got %d bytes in memory and %d reads by the slow client, want at most %d bytes and some reads", size, after-before, limit)
 	}
-	if _, err := w.Older(t.Context(), last+1); err == nil {
+	if _, err := w.stream.Older(t.Context(), last+1); err == nil {
 		t.Error("Older after an unknown number: got no error, want one")
 	}
 }

@@ -94,8 +94,8 @@ type (
 	// FeedReader reads events and price changes by number, and exports of all prices that name the
 	// number of their last change.
 	FeedReader struct {
-		o      *Options
-		recent recent
+		o       *Options
+		recents recents
 	}
 	// ProviderReader reads the state of providers and markets.
 	ProviderReader struct{ o *Options }
@@ -133,7 +133,7 @@ func New(options Options) *Readers {
 		}, recent: map[bool]*recentDryRun{false: {}, true: {}}},
 		Items:     &ItemReader{o: o, prices: cached, ids: ids, explains: explains},
 		History:   &HistoryReader{o: o, ids: ids, explains: explains},
-		Feeds:     &FeedReader{o: o, recent: recent{limit: recentBytes}},
+		Feeds:     &FeedReader{o: o, recents: recents{forms: map[EventForm]*recent{}, limit: recentBytes}},
 		Providers: &ProviderReader{o},
 		Users:     &UserReader{o},
 		Market:    &MarketReader{o},

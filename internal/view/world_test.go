@@ -27,6 +27,7 @@ type world struct {
 	*view.HistoryReader
 	*view.FeedReader
 	*view.UserReader
+	stream  *view.Stream
 	store   *db.DB
 	now     time.Time
 	learned []refresh.Learned               // learned by each new job
@@ -51,6 +52,9 @@ func newWorld(tb testing.TB, scopeAll bool) *world {
 func (w *world) read(o view.Options) {
 	r := view.New(o)
 	w.JobReader, w.ItemReader, w.HistoryReader, w.FeedReader, w.UserReader = r.Jobs, r.Items, r.History, r.Feeds, r.Users
+	var err error
+	w.stream, err = w.OpenStream(w.Context(), view.EventForm{})
+	w.must(err)
 }
 
 func (w *world) must(err error) {

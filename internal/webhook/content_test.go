@@ -207,3 +207,15 @@ func TestDeliver_WritesTextsForSlackAndDiscord(t *testing.T) {
 		}
 	})
 }
+
+// A change of figures is not sent, and does not hold back later events.
+func TestDeliver_LeavesOutChangesOfFigures(t *testing.T) {
+	each(t, func(f *fixture) {
+		ids := catalogtest.Items(f.Fixture, 730, "A")
+		f.create(webhook.Webhook{})
+		f.add(event.PricesChanged{Figures: ids})
+		f.Is("messages", len(f.deliver()), 0)
+		f.add(event.PricesChanged{Figures: ids}, problem("u"))
+		f.Is("users of the messages", users(f, f.deliver()), "u")
+	})
+}

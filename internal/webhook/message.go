@@ -29,7 +29,7 @@ type part struct {
 // split divides an event into parts. An event whose first parts are already handled is divided at
 // the same places as the whole event.
 func split(e *event.Numbered) []part {
-	if e.Batch == nil {
+	if e.Batch == nil || len(e.Batch.Items) == 0 {
 		return []part{{*e, e.Number}}
 	}
 	var out []part
@@ -62,6 +62,9 @@ func (s *Service) owned(ctx context.Context, h *Webhook, known *owned) (map[int6
 // message returns the message of a part, or nil if the filter excludes it.
 func (s *Service) message(ctx context.Context, h *Webhook, p *part, known *owned) (*message, error) {
 	f := &h.Filter
+	if p.Batch != nil && len(p.Batch.Items) == 0 { // no price changed, only other figures
+		return nil, nil
+	}
 	if len(f.Events) > 0 && !slices.Contains(f.Events, p.Kind) && (p.Kind != event.PriceChanged || !slices.Contains(f.Events, AlertKind)) {
 		return nil, nil
 	}

@@ -1190,6 +1190,7 @@ const (
 	ProblemCodeReservedUser           ProblemCode = "reserved_user"
 	ProblemCodeResponseLost           ProblemCode = "response_lost"
 	ProblemCodeResponseTampered       ProblemCode = "response_tampered"
+	ProblemCodeSlowClient             ProblemCode = "slow_client"
 	ProblemCodeSnapshotOutdated       ProblemCode = "snapshot_outdated"
 	ProblemCodeSteamIdChanged         ProblemCode = "steam_id_changed"
 	ProblemCodeSteamIdMissing         ProblemCode = "steam_id_missing"
@@ -1382,6 +1383,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeResponseLost:
 		return true
 	case ProblemCodeResponseTampered:
+		return true
+	case ProblemCodeSlowClient:
 		return true
 	case ProblemCodeSnapshotOutdated:
 		return true
@@ -4331,7 +4334,7 @@ type Manifest struct {
 	// Rates The exchange rates that were used. Absent unless the request has `currency`.
 	Rates *[]ConversionRate `json:"rates,omitempty"`
 
-	// Time When the number was read.
+	// Time Time of the request by the server's clock, just before the number and the count were read. It is not the time of that change.
 	Time time.Time `json:"time"`
 }
 
@@ -4904,7 +4907,7 @@ type PastPrice struct {
 	// CurrentPriceDecimal The same as a decimal string. Use it where money depends on the price, to avoid rounding by floating point numbers.
 	CurrentPriceDecimal string `json:"currentPriceDecimal"`
 
-	// EstimatedAt When the price, its status or one of its quotes last changed before that time.
+	// EstimatedAt When the price, its status, its figures or one of its quotes last changed before that time.
 	EstimatedAt time.Time `json:"estimatedAt"`
 
 	// Explanation Why the item had this price. Absent unless requested.
@@ -4931,7 +4934,7 @@ type PastPrice struct {
 	// Phase Phase of a Doppler-like finish; empty for all other items.
 	Phase string `json:"phase"`
 
-	// PriceCheckedAt When the price was last confirmed before that time. Of confirmations without a change, only the newest is stored: without it, this is the confirmation at `estimatedAt`.
+	// PriceCheckedAt When the price was confirmed by the estimate at `estimatedAt`, or by the newest estimate if that is not after `time`. Estimates between the two that changed nothing are not stored: a snapshot of that time could have a later time.
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
 
 	// PriceStatus How reliable the price was when it was estimated. It does not become stale: compare `priceCheckedAt` with the clock.
@@ -4949,7 +4952,7 @@ type PastPrice struct {
 	// Snapshots The quotes of that time. Absent unless requested.
 	Snapshots *[]MarketSnapshot `json:"snapshots,omitempty"`
 
-	// Time The time of the request.
+	// Time The parameter `time`, or the time of the request without it.
 	Time time.Time `json:"time"`
 
 	// UsedMarkets Number of markets with a quote that was used in the price. Absent without a usable quote.
@@ -6547,6 +6550,12 @@ type GetEventsParams struct {
 
 	// Limit Maximum number of items to list.
 	Limit *int64 `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
+	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
+
+	// Currency Currency of the amounts of price changes. They are converted at the current exchange rates, which the data of price.changed contains. Default: the base currency.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
 // GetFunctionsAdminPaymentFeeRulesParams defines parameters for GetFunctionsAdminPaymentFeeRules.
@@ -7050,6 +7059,12 @@ type GetPricesSnapshotManifestParams struct {
 type GetPricesStreamParams struct {
 	// Since Number of the last event that the client has. The header Last-Event-ID overrides it. Default: events from now on.
 	Since *int64 `form:"since,omitempty" json:"since,omitempty"`
+
+	// Fields Figures to add to each price, separated by commas: interval, average, usedMarkets.
+	Fields *string `form:"fields,omitempty" json:"fields,omitempty"`
+
+	// Currency Currency of the amounts of price changes. They are converted at the current exchange rates, which the data of price.changed contains. Default: the base currency.
+	Currency *string `form:"currency,omitempty" json:"currency,omitempty"`
 }
 
 // GetTradesParams defines parameters for GetTrades.
@@ -7348,7 +7363,7 @@ type ClientInterface interface {
 
 	// GetEvents List events after an event number, oldest first.
 	//
-	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/events (the `GetEvents` operationId).
 	GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7788,7 +7803,7 @@ type ClientInterface interface {
 
 	// GetPricesChanges List price changes after a change number, oldest first.
 	//
-	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. With `fields`, items of which only figures changed are changes too. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items is newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/changes (the `GetPricesChanges` operationId).
 	GetPricesChanges(ctx context.Context, params *GetPricesChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7887,7 +7902,7 @@ type ClientInterface interface {
 
 	// GetPricesStream Receive price changes and other events as they happen (server-sent events).
 	//
-	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/stream (the `GetPricesStream` operationId).
 	GetPricesStream(ctx context.Context, params *GetPricesStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8102,7 +8117,7 @@ func (c *Client) GetCommunityTopTraders(ctx context.Context, params *GetCommunit
 
 // GetEvents List events after an event number, oldest first.
 //
-// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/events (the `GetEvents` operationId).
 func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9102,7 +9117,7 @@ func (c *Client) PatchOperatorsOperator(ctx context.Context, operator string, bo
 
 // GetPricesChanges List price changes after a change number, oldest first.
 //
-// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. With `fields`, items of which only figures changed are changes too. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items is newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/changes (the `GetPricesChanges` operationId).
 func (c *Client) GetPricesChanges(ctx context.Context, params *GetPricesChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9331,7 +9346,7 @@ func (c *Client) GetPricesSnapshotManifest(ctx context.Context, params *GetPrice
 
 // GetPricesStream Receive price changes and other events as they happen (server-sent events).
 //
-// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/stream (the `GetPricesStream` operationId).
 func (c *Client) GetPricesStream(ctx context.Context, params *GetPricesStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9960,6 +9975,30 @@ func NewGetEventsRequest(server string, params *GetEventsParams) (*http.Request,
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Fields != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "fields", *params.Fields, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -13631,6 +13670,30 @@ func NewGetPricesStreamRequest(server string, params *GetPricesStreamParams) (*h
 
 		}
 
+		if params.Fields != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "fields", *params.Fields, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Currency != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "currency", *params.Currency, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -14602,7 +14665,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetEventsWithResponse List events after an event number, oldest first.
 	//
-	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15106,7 +15169,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesChangesWithResponse List price changes after a change number, oldest first.
 	//
-	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+	// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. With `fields`, items of which only figures changed are changes too. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items is newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15223,7 +15286,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesStreamWithResponse Receive price changes and other events as they happen (server-sent events).
 	//
-	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18619,7 +18682,7 @@ func (c *ClientWithResponses) GetCommunityTopTradersWithResponse(ctx context.Con
 
 // GetEventsWithResponse List events after an event number, oldest first.
 //
-// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19459,7 +19522,7 @@ func (c *ClientWithResponses) PatchOperatorsOperatorWithResponse(ctx context.Con
 
 // GetPricesChangesWithResponse List price changes after a change number, oldest first.
 //
-// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+// Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. With `fields`, items of which only figures changed are changes too. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items is newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19654,7 +19717,7 @@ func (c *ClientWithResponses) GetPricesSnapshotManifestWithResponse(ctx context.
 
 // GetPricesStreamWithResponse Receive price changes and other events as they happen (server-sent events).
 //
-// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * List events after an event number, oldest first.
-         * @description Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+         * @description Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
          */
         get: operations["getEvents"];
         put?: never;
@@ -805,7 +805,7 @@ export interface paths {
         };
         /**
          * List price changes after a change number, oldest first.
-         * @description Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. A price that is only confirmed is not a change, so `priceCheckedAt` and the figures of `fields` of unchanged items are newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
+         * @description Changes of prices and price statuses after the number `since`, in the order in which they were committed. Continue with `next`. A client that has a snapshot and follows its changes has the same prices as a new snapshot. With `fields`, items of which only figures changed are changes too. A price that is only confirmed is not a change, so `priceCheckedAt` of unchanged items is newer in snapshots only. Numbers grow, but they are not consecutive. Changes are stored for three days. An older number gets 410 with the code `cursor_expired`: read a snapshot and continue from its number. With `wait` the response is held back until there is a change. API keys need the scope `prices:read`.
          */
         get: operations["getPricesChanges"];
         put?: never;
@@ -1025,7 +1025,7 @@ export interface paths {
         };
         /**
          * Receive price changes and other events as they happen (server-sent events).
-         * @description Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410, or the last event of an open stream is `error`. API keys need the scope `prices:read`.
+         * @description Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
          */
         get: operations["getPricesStream"];
         put?: never;
@@ -3167,7 +3167,7 @@ export interface components {
             rates?: components["schemas"]["ConversionRate"][];
             /**
              * Format: date-time
-             * @description When the number was read.
+             * @description Time of the request by the server's clock, just before the number and the count were read. It is not the time of that change.
              */
             time: string;
         };
@@ -3784,7 +3784,7 @@ export interface components {
             currentPriceDecimal: string;
             /**
              * Format: date-time
-             * @description When the price, its status or one of its quotes last changed before that time.
+             * @description When the price, its status, its figures or one of its quotes last changed before that time.
              */
             estimatedAt: string;
             /** @description Why the item had this price. Absent unless requested. */
@@ -3814,7 +3814,7 @@ export interface components {
             phase: string;
             /**
              * Format: date-time
-             * @description When the price was last confirmed before that time. Of confirmations without a change, only the newest is stored: without it, this is the confirmation at `estimatedAt`.
+             * @description When the price was confirmed by the estimate at `estimatedAt`, or by the newest estimate if that is not after `time`. Estimates between the two that changed nothing are not stored: a snapshot of that time could have a later time.
              */
             priceCheckedAt: string | null;
             /** @description How reliable the price was when it was estimated. It does not become stale: compare `priceCheckedAt` with the clock. */
@@ -3835,7 +3835,7 @@ export interface components {
             snapshots?: components["schemas"]["MarketSnapshot"][];
             /**
              * Format: date-time
-             * @description The time of the request.
+             * @description The parameter `time`, or the time of the request without it.
              */
             time: string;
             /**
@@ -4207,7 +4207,7 @@ export interface components {
             type: string;
         };
         /** @enum {string} */
-        ProblemCode: "invalid_parameters" | "invalid_body" | "invalid_json" | "body_required" | "unexpected_body" | "malformed_body" | "invalid_cursor" | "invalid_checkpoint" | "invalid_state" | "invalid_user_id" | "idempotency_key_required" | "invalid_idempotency_key" | "unsupported_inventory" | "unauthorized" | "forbidden" | "unknown_path" | "module_off" | "price_not_found" | "job_not_found" | "provider_not_found" | "operator_not_found" | "market_not_found" | "item_not_found" | "user_not_found" | "listing_not_found" | "trade_not_found" | "transaction_not_found" | "wallet_not_found" | "fee_version_not_found" | "key_not_found" | "webhook_not_found" | "delivery_not_found" | "event_not_found" | "method_not_allowed" | "request_timeout" | "history_expired" | "cursor_expired" | "event_filtered" | "too_many_webhooks" | "key_exists" | "too_many_keys" | "operator_exists" | "too_many_operators" | "no_inventory" | "request_in_progress" | "not_owned" | "not_tradable" | "not_marketable" | "already_listed" | "asset_in_transfer" | "listing_sold" | "listing_cancelled" | "listing_expired" | "price_changed" | "own_listing" | "trade_reversed" | "trade_settled" | "snapshot_outdated" | "inventory_private" | "inventory_hidden" | "steam_id_taken" | "steam_id_changed" | "user_has_listings" | "user_has_trades" | "user_has_money" | "job_running" | "job_ended" | "nothing_failed" | "not_quarantined" | "no_candidate" | "insufficient_funds" | "already_reversed" | "not_reversible" | "already_posted" | "trade_not_paid" | "response_lost" | "large_fee_change" | "fee_rules_moved" | "body_too_large" | "too_many_items" | "value_too_large" | "unsupported_media_type" | "unsupported_encoding" | "amount_out_of_range" | "amount_overflow" | "unknown_currency" | "no_exchange_rate" | "too_many_currencies" | "reserved_user" | "idempotency_key_reused" | "invalid_fee_rules" | "invalid_payment" | "steam_id_missing" | "inventory_too_large" | "too_many_failures" | "rate_limited" | "internal_error" | "fee_rules_unreachable" | "ranking_not_ready" | "database_read_only" | "database_unavailable" | "ledger_tampered" | "ledger_key_missing" | "response_tampered" | "trade_tampered" | "fee_rules_tampered" | "busy" | "steam_throttled" | "inventory_unavailable" | "timeout";
+        ProblemCode: "invalid_parameters" | "invalid_body" | "invalid_json" | "body_required" | "unexpected_body" | "malformed_body" | "invalid_cursor" | "invalid_checkpoint" | "invalid_state" | "invalid_user_id" | "idempotency_key_required" | "invalid_idempotency_key" | "unsupported_inventory" | "unauthorized" | "forbidden" | "unknown_path" | "module_off" | "price_not_found" | "job_not_found" | "provider_not_found" | "operator_not_found" | "market_not_found" | "item_not_found" | "user_not_found" | "listing_not_found" | "trade_not_found" | "transaction_not_found" | "wallet_not_found" | "fee_version_not_found" | "key_not_found" | "webhook_not_found" | "delivery_not_found" | "event_not_found" | "method_not_allowed" | "request_timeout" | "history_expired" | "cursor_expired" | "event_filtered" | "too_many_webhooks" | "key_exists" | "too_many_keys" | "operator_exists" | "too_many_operators" | "no_inventory" | "request_in_progress" | "not_owned" | "not_tradable" | "not_marketable" | "already_listed" | "asset_in_transfer" | "listing_sold" | "listing_cancelled" | "listing_expired" | "price_changed" | "own_listing" | "trade_reversed" | "trade_settled" | "snapshot_outdated" | "inventory_private" | "inventory_hidden" | "steam_id_taken" | "steam_id_changed" | "user_has_listings" | "user_has_trades" | "user_has_money" | "job_running" | "job_ended" | "nothing_failed" | "not_quarantined" | "no_candidate" | "insufficient_funds" | "already_reversed" | "not_reversible" | "already_posted" | "trade_not_paid" | "response_lost" | "large_fee_change" | "fee_rules_moved" | "body_too_large" | "too_many_items" | "value_too_large" | "unsupported_media_type" | "unsupported_encoding" | "amount_out_of_range" | "amount_overflow" | "unknown_currency" | "no_exchange_rate" | "too_many_currencies" | "reserved_user" | "idempotency_key_reused" | "invalid_fee_rules" | "invalid_payment" | "steam_id_missing" | "inventory_too_large" | "too_many_failures" | "rate_limited" | "internal_error" | "fee_rules_unreachable" | "ranking_not_ready" | "database_read_only" | "database_unavailable" | "ledger_tampered" | "ledger_key_missing" | "response_tampered" | "trade_tampered" | "fee_rules_tampered" | "slow_client" | "busy" | "steam_throttled" | "inventory_unavailable" | "timeout";
         /** @description The state of a provider. For a provider with several hosts, the budget, circuit breaker and retry-after are those of the host that is available first. */
         ProviderDebug: {
             /** @description true if the provider is fetched in the background as its budget allows, so that runs do not wait for it. */
@@ -5647,6 +5647,10 @@ export interface operations {
                 wait?: number;
                 /** @description Maximum number of items to list. */
                 limit?: number;
+                /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
+                fields?: string;
+                /** @description Currency of the amounts of price changes. They are converted at the current exchange rates, which the data of price.changed contains. Default: the base currency. */
+                currency?: string;
             };
             header?: never;
             path?: never;
@@ -7165,6 +7169,10 @@ export interface operations {
             query?: {
                 /** @description Number of the last event that the client has. The header Last-Event-ID overrides it. Default: events from now on. */
                 since?: number;
+                /** @description Figures to add to each price, separated by commas: interval, average, usedMarkets. */
+                fields?: string;
+                /** @description Currency of the amounts of price changes. They are converted at the current exchange rates, which the data of price.changed contains. Default: the base currency. */
+                currency?: string;
             };
             header?: never;
             path?: never;
