@@ -29,6 +29,8 @@ type feedHandlers struct {
 	streams chan struct{} // one element for each stream
 	behind  chan struct{} // one element for each stream that reads older events
 	pace    *pace
+	// patience is how long a write of a stream may take. The stream of a slower client ends.
+	patience time.Duration
 	ended   *prometheus.CounterVec // streams that ended, by reason
 }
 
@@ -52,7 +54,7 @@ const (
 
 func newFeedHandlers(deps *Deps, ended *prometheus.CounterVec) feedHandlers {
 	return feedHandlers{
-		deps, make(chan struct{}, maxExports), make(chan struct{}, maxStreams), make(chan struct{}, maxBehind), &pace{turn: make(chan struct{}, 1)}, ended,
+		deps, make(chan struct{}, maxExports), make(chan struct{}, maxStreams), make(chan struct{}, maxBehind), &pace{turn: make(chan struct{}, 1)}, streamPatience, ended,
 	}
 }
 

@@ -1,9 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -21,9 +21,12 @@ const (
 	heartbeat = 15 * time.Second
 	// streamTick is the interval at which a stream checks the progress of a job.
 	streamTick = time.Second
-	// streamPatience is how long a write may block. A client that reads more slowly is disconnected.
+	// streamPatience is how long a write may take. A client that reads more slowly is disconnected.
 	// It can reconnect with Last-Event-ID, so the server stores nothing for it.
 	streamPatience = 10 * time.Second
+	// streamFarewell is how much longer a write may block. If it succeeds in this time, the client gets
+	// the reason, within the same time again.
+	streamFarewell = 5 * time.Second
 	// streamPiece is the maximum size of one write. A slow client has streamPatience for each write.
 	streamPiece = 64 << 10
 	// streamRate limits the bytes per second to all clients together while prices change. This leaves
@@ -123,11 +126,20 @@ type streamer struct {
 	events   *view.Stream
 	control  *http.ResponseController
 	after    int64
+	rest     []byte // rest of the event of which a part is sent
 	progress string
 	sentAt   time.Time
 }
 
 func (s *streamer) run(ctx context.Context) error {
+	err := s.sendAll(ctx)
+	if errors.Is(err, errSlow) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		err = s.fail(err)
+	}
+	return err
+}
+
+func (s *streamer) sendAll(ctx context.Context) error {
 	if err := s.send([]byte("retry: " + retryStream + "\n\n")); err != nil {
 		return err
 	}
@@ -155,16 +167,25 @@ func (s *streamer) next(ctx context.Context, read func(context.Context, int64) (
 	if err != nil {
 		return s.fail(err)
 	}
+	sent := 0
 	for piece := range slices.Chunk(found.Text, streamPiece) {
 		if err := s.h.pace.wait(ctx, len(piece), s.h.Readers.Feeds.Quiet); err != nil {
 			return err
 		}
+		sent += len(piece)
+		s.rest = found.Text[sent:eventEnd(found.Text, sent)]
 		if err := s.send(piece); err != nil {
 			return err
 		}
 	}
 	s.after = found.Next
 	return nil
+}
+
+// eventEnd returns the end of the event that has the last of the first n bytes of a text.
+func eventEnd(text []byte, n int) int {
+	from := n - 2 // these bytes can be the end
+	return from + bytes.Index(text[from:], []byte("\n\n")) + 2
 }
 
 // catchUp sends older events when fewer than maxBehind streams do so. While it waits, it sends
@@ -215,7 +236,7 @@ func (p *pace) wait(ctx context.Context, n int, quiet func() bool) error {
 const heartbeatFrame = ": heartbeat\n\n"
 
 // errSlow ends the stream of a client that does not read.
-var errSlow = fmt.Errorf("the client read nothing for %s: reconnect with Last-Event-ID", streamPatience)
+var errSlow = fault.New(fault.Busy, "slow_client", "The client did not read for %s. Connect again with the last id as Last-Event-ID.", streamPatience)
 
 // errStopping ends the streams when the server stops. Clients connect to another instance.
 var errStopping = errors.New("the server is stopping")
@@ -242,25 +263,29 @@ func (s *streamer) idle(ctx context.Context, last int64) error {
 	return nil
 }
 
-// send writes text to the client. It returns an error if the client does not receive it in time.
+// send writes text to the client. It returns errSlow if the client does not receive it in time. The
+// connection can then still be used, unless the error is also os.ErrDeadlineExceeded.
 func (s *streamer) send(text []byte) error {
 	s.sentAt = time.Now()
-	_ = s.control.SetWriteDeadline(s.sentAt.Add(streamPatience)) // fails only in tests without a connection
-	_, err := s.w.Write(text)
-	if err == nil {
-		err = s.control.Flush()
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	err := s.write(text, s.h.patience+streamFarewell)
+	if errors.Is(err, os.ErrDeadlineExceeded) || err == nil && time.Since(s.sentAt) > s.h.patience {
 		err = errors.Join(errSlow, err)
 	}
 	return err
 }
 
-// fail sends a problem as the last event and ends the stream.
+func (s *streamer) write(text []byte, within time.Duration) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(within)) // fails only in tests without a connection
+	if _, err := s.w.Write(text); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// fail completes the event that is sent in part, sends a problem as the last event and ends the
+// stream.
 func (s *streamer) fail(err error) error {
 	p, _, _ := explain(err)
-	if sendErr := s.send(append(append([]byte("event: error\ndata: "), s.call.problem(p)...), "\n\n"...)); sendErr != nil {
-		return sendErr
-	}
-	return err
+	last := slices.Concat(s.rest, []byte("event: error\ndata: "), s.call.problem(p), []byte("\n\n"))
+	return errors.Join(err, s.write(last, streamFarewell))
 }

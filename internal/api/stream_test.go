@@ -1,6 +1,11 @@
 package api
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,10 +48,10 @@ func TestStream_DisconnectsAClientThatDoesNotRead(t *testing.T) {
 		}()
 		h.api.ServeHTTP(w, r)
 	}()
-	if len(w.limits) != 2 || time.Until(w.limits[1]) > streamPatience {
-		t.Errorf("got the write deadlines %v, want two, at most %s from now", w.limits, streamPatience)
+	if len(w.limits) != 2 || time.Until(w.limits[1]) > streamPatience+streamFarewell {
+		t.Errorf("got the write deadlines %v, want two, at most %s from now", w.limits, streamPatience+streamFarewell)
 	}
-	if !strings.Contains(h.log.String(), "the client read nothing for 10s") {
+	if !strings.Contains(h.log.String(), "The client did not read for 10s.") {
 		t.Errorf("got the log %s, want the reason of the disconnection", h.log)
 	}
 	if got := h.request("GET", "/metrics", "", asAdmin).body; !strings.Contains(got, `assay_streams_ended_total{reason="slow"} 1`) || !strings.Contains(got, `assay_streams_ended_total{reason="client"} 0`) {
@@ -100,5 +105,75 @@ func TestPace_LimitsAllStreamsWhilePricesChange(t *testing.T) {
 				t.Errorf("quiet %t: the writes took %s, want %s", quiet, took, want)
 			}
 		})
+	}
+}
+
+// slowReader reads up to 8 KiB at each tick.
+type slowReader struct {
+	net.Conn
+	ticks *time.Ticker
+}
+
+// Read implements io.Reader.
+func (s slowReader) Read(b []byte) (int, error) {
+	<-s.ticks.C
+	return s.Conn.Read(b[:min(len(b), 8<<10)])
+}
+
+// A client that reads, but too slowly, gets whole events and then the reason.
+func TestStream_SendsASlowClientTheReason(t *testing.T) {
+	h := newHarness(t, nil)
+	h.exec(`INSERT INTO event (kind, at, size, data) SELECT 'job.finished', 1, 1, '{"lastError":"' || hex(zeroblob(50000)) || '"}' FROM item LIMIT 20`)
+	feeds := newFeedHandlers(&h.deps, h.api.meter.streams)
+	feeds.patience = 50 * time.Millisecond
+	ts := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := feeds.stream(&call{Request: r, w: w, ctx: r.Context(), slow: r.Context(), id: "slow", values: values{"since": "0"}})
+		t.Errorf("got the error %v, want a panic that closes the connection", err)
+	}))
+	ts.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if err := c.(*net.TCPConn).SetWriteBuffer(32 << 10); err != nil {
+			t.Error(err)
+		}
+		return ctx
+	}
+	ts.Start()
+	defer ts.Close()
+	conn, err := net.Dial("tcp", ts.Listener.Addr().String())
+	h.must(err)
+	defer conn.Close()
+	h.must(conn.(*net.TCPConn).SetReadBuffer(32 << 10))
+	_, err = conn.Write([]byte("GET / HTTP/1.1\r\nHost: assay\r\n\r\n"))
+	h.must(err)
+	ticks := time.NewTicker(20 * time.Millisecond)
+	defer ticks.Stop()
+	resp, err := http.ReadResponse(bufio.NewReader(slowReader{conn, ticks}), nil)
+	h.must(err)
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body) // the error is that of the closed connection
+	frames := strings.Split(strings.TrimSuffix(string(body), "\n\n"), "\n\n")
+	last := ""
+	for _, frame := range frames {
+		_, data, found := strings.Cut(frame, "\ndata: ")
+		if found && !json.Valid([]byte(data)) {
+			t.Errorf("got an event of %d bytes whose data is not JSON, want whole events", len(frame))
+		}
+		last = frame
+	}
+	if len(frames) == 1 || !strings.HasPrefix(last, "event: error\ndata: {") || !strings.Contains(last, `"code":"slow_client"`) {
+		t.Errorf("got %d events, the last one %.200q; want the error slow_client after others", len(frames), last)
+	}
+}
+
+// eventEnd finds the end of the event also if a part ends within or after its blank line.
+func TestEventEnd_EndsTheEventThatIsSentInPart(t *testing.T) {
+	const text = "data: a\n\ndata: b\n\n"
+	for n := 2; n <= len(text); n++ {
+		want := len(text)
+		if n <= len(text)/2 {
+			want /= 2
+		}
+		if got := eventEnd([]byte(text), n); got != want {
+			t.Errorf("after %d bytes: got %d, want %d", n, got, want)
+		}
 	}
 }
