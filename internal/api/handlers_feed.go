@@ -31,7 +31,7 @@ type feedHandlers struct {
 	pace    *pace
 	// patience is how long a write of a stream may take. The stream of a slower client ends.
 	patience time.Duration
-	ended   *prometheus.CounterVec // streams that ended, by reason
+	ended    *prometheus.CounterVec // streams that ended, by reason
 }
 
 // Headers of an export: the number of its last price change, its currency, and its exchange

@@ -248,9 +248,11 @@ func TestStoreEstimates_NewFiguresAreAChange(t *testing.T) {
 			run(func(*pricing.Priced) {})
 			check(what+" back", "[]", first)
 		}
-		// An interval that moves by less than 1 % is not published, in the item neither.
+		// An interval that moves by less than 1 % is not published, not even in the item.
 		wide := func(low money.Micro) func(*pricing.Priced) {
-			return func(e *pricing.Priced) { e.Consensus, e.Interval = low+5000, pricing.Interval{Low: low, High: low + 10_000} }
+			return func(e *pricing.Priced) {
+				e.Consensus, e.Interval = low+5000, pricing.Interval{Low: low, High: low + 10_000}
+			}
 		}
 		run(wide(100_000))
 		check("wide interval", "[]", first)
