@@ -55,12 +55,16 @@ func (r *JobReader) DryRun(ctx context.Context, forced bool) (DryRun, error) {
 			return DryRun{}, err
 		}
 		defer leave()
-		f, err := r.o.Engine.Forecast(ctx, forced)
-		if err != nil {
-			return DryRun{}, err
-		}
-		return dryRunOf(&f, forced), nil
+		return r.forecast(ctx, forced)
 	})
+}
+
+func (r *JobReader) forecast(ctx context.Context, forced bool) (DryRun, error) {
+	f, err := r.o.Engine.Forecast(ctx, forced)
+	if err != nil {
+		return DryRun{}, err
+	}
+	return dryRunOf(&f, forced), nil
 }
 
 const (
@@ -96,12 +100,12 @@ func (r *JobReader) RecentDryRun(ctx context.Context, forced bool) (DryRun, time
 	if last, at, ok := d.younger(now, dryRunKept); ok {
 		return last, at, nil
 	}
-	return r.renewDryRun(ctx, forced)
+	return r.renewDryRun(ctx, forced, r.DryRun)
 }
 
-func (r *JobReader) renewDryRun(ctx context.Context, forced bool) (DryRun, time.Time, error) {
+func (r *JobReader) renewDryRun(ctx context.Context, forced bool, read func(context.Context, bool) (DryRun, error)) (DryRun, time.Time, error) {
 	now := r.o.Now()
-	made, err := r.DryRun(ctx, forced)
+	made, err := read(ctx, forced)
 	if err != nil {
 		return DryRun{}, time.Time{}, err
 	}
@@ -112,7 +116,8 @@ func (r *JobReader) renewDryRun(ctx context.Context, forced bool) (DryRun, time.
 	return made, now, nil
 }
 
-// renewDryRuns renews the forecasts that are in use and soon too old.
+// renewDryRuns renews the forecasts that are in use and soon too old. It takes no slot of the
+// admission gate, for which requests would wait.
 func (r *JobReader) renewDryRuns(ctx context.Context) (err error) {
 	for forced, d := range r.recent {
 		now := r.o.Now()
@@ -122,7 +127,7 @@ func (r *JobReader) renewDryRuns(ctx context.Context) (err error) {
 		if _, _, ok := d.younger(now, dryRunRenew); ok || idle >= inUse {
 			continue
 		}
-		_, _, failed := r.renewDryRun(ctx, forced)
+		_, _, failed := r.renewDryRun(ctx, forced, r.forecast)
 		err = errors.Join(err, failed)
 	}
 	return err

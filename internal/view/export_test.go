@@ -15,8 +15,5 @@ func (s *Stream) RecentUse() (reads int64, size int) {
 // RenewState renews the state of all prices like one step of KeepState.
 func (r *OverviewReader) RenewState(ctx context.Context) error { return r.renewState(ctx) }
 
-// RenewDryRuns renews the forecasts like one step of KeepState.
-func (r *JobReader) RenewDryRuns(ctx context.Context) error { return r.renewDryRuns(ctx) }
-
 // RenewHeadline renews the headline like one step of KeepState.
 func (r *OverviewReader) RenewHeadline(ctx context.Context) error { return r.renewHeadline(ctx) }
