@@ -20,6 +20,9 @@ func (e *Engine) Fetch(ctx context.Context, provider, host string) (bool, error)
 	return e.fetcher.Fetch(ctx, provider, host)
 }
 
+// FoldPoints is the maximum number of points that one transaction folds.
+const FoldPoints = foldPoints
+
 // The tests run these SQL functions on both databases.
 var (
 	AbandonUnits     = abandonUnits

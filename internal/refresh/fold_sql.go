@@ -89,16 +89,16 @@ const foldable = `FROM price_point p WHERE p.item_id >= $1 AND p.item_id <= $2 A
 	AND p.at < (SELECT max(m.at) FROM price_point m WHERE m.item_id = p.item_id AND m.at < $3)`
 
 // foldStep folds the price points of the next items after the id after. It replaces the points
-// of a day by one row. It returns the id of the last item, or 0 if there are no more items. If
-// another process folds the same items, it waits and then finds no points.
-func foldStep(t *db.Tx, after int64, before time.Time) (last int64, err error) {
+// of a day by one row. It returns the id after which to continue, and whether there may be more
+// points. If another process folds the same items, it waits and then finds no points.
+func foldStep(t *db.Tx, after int64, before time.Time) (next int64, more bool, err error) {
 	if err := t.ByIndex(); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	items, err := db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) },
 		`SELECT id FROM item WHERE id > $1 ORDER BY id LIMIT $2`, after, foldItems)
 	if err != nil || len(items) == 0 {
-		return 0, err
+		return 0, false, err
 	}
 	first, last := items[0], items[len(items)-1]
 	type point struct {
@@ -109,26 +109,26 @@ func foldStep(t *db.Tx, after int64, before time.Time) (last int64, err error) {
 	points, err := db.Collect(t.Context(), t, func(r *sql.Rows, p *point) error { return r.Scan(&p.item, &p.at, &p.price, &p.quotes) },
 		`SELECT p.item_id, p.at, p.price, p.quotes `+foldable+` ORDER BY p.item_id, p.at LIMIT $4`+t.Dialect.LockOf("p"), first, last, db.Micros(before), foldPoints)
 	if err != nil || len(points) == 0 {
-		return last, err
+		return last, true, err
 	}
 	end := points[len(points)-1]
 	f, err := newFolder(t, points[0].item, end.item)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for _, p := range points {
 		at := p.at - p.at%day.Microseconds()
 		f.add(daySeries{item: p.item}, at, p.price, "")
 		quotes, err := DecodeQuotes(p.quotes)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		for i := range quotes {
 			f.add(daySeries{p.item, quotes[i].MarketID}, at, quotes[i].Price(), quotes[i].Currency)
 		}
 	}
 	if err := f.store(t); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	_, err = t.Exec(`DELETE FROM price_point WHERE item_id >= $1 AND (item_id, at) <= ($4, $5) AND at < $3
 		AND at < (SELECT max(m.at) FROM price_point m WHERE m.item_id = price_point.item_id AND m.at < $3) AND item_id <= $2`,
@@ -136,7 +136,7 @@ func foldStep(t *db.Tx, after int64, before time.Time) (last int64, err error) {
 	if len(points) == foldPoints {
 		last = after // these items may have more points
 	}
-	return last, err
+	return last, true, err
 }
 
 // newFolder reads the last stored prices of the items from first to last.
@@ -172,12 +172,13 @@ func (f *folder) store(t *db.Tx) error {
 
 // Fold folds the price points of all items before a time, in small transactions.
 func Fold(ctx context.Context, s *db.DB, before time.Time) error {
-	for after := int64(0); ctx.Err() == nil; {
+	after, more := int64(0), true
+	for more && ctx.Err() == nil {
 		err := s.InTx(ctx, func(t *db.Tx) (err error) {
-			after, err = foldStep(t, after, before)
+			after, more, err = foldStep(t, after, before)
 			return err
 		})
-		if err != nil || after == 0 {
+		if err != nil {
 			return err
 		}
 	}

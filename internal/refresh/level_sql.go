@@ -197,12 +197,13 @@ func jobLevels(ctx context.Context, s *db.DB, job int64) (map[int32]Levels, erro
 	return out, err
 }
 
-// PriceBefore returns the price of an item just before a time, or 0 if it had none. If the price
-// point has been folded, PriceBefore returns the close of the last day before the time.
+// PriceBefore returns the price of an item before its last change up to a time, or 0 if it had none.
+// If the price point has been folded, PriceBefore returns the close of the last day before the change.
 func PriceBefore(ctx context.Context, s *db.DB, item int64, at time.Time) (price money.Micro, err error) {
 	err = s.Read.QueryRowContext(ctx, `
-		SELECT coalesce((SELECT price FROM price_point WHERE item_id = $1 AND at < $2 ORDER BY at DESC LIMIT 1),
-			(SELECT close FROM price_day WHERE item_id = $1 AND market_id = 0 AND day < $2 ORDER BY day DESC LIMIT 1), 0)`, item, db.Micros(at)).Scan(&price)
+		SELECT coalesce((SELECT price FROM price_point WHERE item_id = $1 AND at < change.at ORDER BY at DESC LIMIT 1),
+			(SELECT close FROM price_day WHERE item_id = $1 AND market_id = 0 AND day < change.at ORDER BY day DESC LIMIT 1), 0)
+		FROM (SELECT coalesce((SELECT max(at) FROM price_point WHERE item_id = $1 AND at <= $2), $2) AS at) change`, item, db.Micros(at)).Scan(&price)
 	return price, err
 }
 

@@ -88,10 +88,10 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 	w.checkIdle()
 
 	id := w.named(name).ID
-	for after, want := range map[time.Duration]money.Micro{0: 0, time.Second: units(10), 14 * time.Hour: units(10), 14*time.Hour + 1000: units(11), 1000 * time.Hour: units(44)} {
+	for after, want := range map[time.Duration]money.Micro{0: 0, time.Second: 0, 14 * time.Hour: units(10), 14*time.Hour + 1000: units(10), 1000 * time.Hour: units(11)} {
 		got, err := refresh.PriceBefore(t.Context(), w.store, id, epoch.Add(after))
 		must(t, err)
-		equal(t, "price before "+after.String(), got, want)
+		equal(t, "price before the last change up to "+after.String(), got, want)
 	}
 	past, err := refresh.ReadPastPrices(t.Context(), w.store, []int64{id}, w.clock.Now())
 	must(t, err)

@@ -47,7 +47,7 @@ type AuditEntry struct {
 	Actor     string    `json:"actor"`   // admin, market, platform, page, key:NAME
 	Address   string    `json:"address"` // of the client
 	Action    string    `json:"action"`  // method and route
-	Target    string    `json:"target"`  // path and query, or the path of a new object
+	Target    string    `json:"target"`  // path and query, or the path of a new webhook, API key or operator
 	RequestID string    `json:"requestId"`
 }
 

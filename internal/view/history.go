@@ -218,12 +218,15 @@ func (r *HistoryReader) points(ctx context.Context, out History, item, market in
 	return out, nil
 }
 
-// sameAs reports whether a sample equals the previous one. This happens when only another market
-// has changed.
-func (s *sample) sameAs(last *sample) bool {
+// sameAs reports whether a sample of a market, or of the price (market 0), equals the previous one.
+// This happens when only another market has changed.
+func (s *sample) sameAs(last *sample, market int64) bool {
 	switch {
+	case market == 0:
+		a, b := s.point, last.point
+		return s.price == last.price && a.Status == b.Status && a.Interval == b.Interval && slices.Equal(a.used, b.used)
 	case s.quote == nil || last.quote == nil:
-		return s.quote == last.quote && s.price == last.price && s.point.Status == last.point.Status && slices.Equal(s.point.used, last.point.used)
+		return s.quote == last.quote
 	default:
 		a, b := s.quote, last.quote
 		return a.Currency == b.Currency && a.Ask == b.Ask && a.Bid == b.Bid && a.Sale == b.Sale && a.Reason == b.Reason

@@ -60,7 +60,7 @@ func (r *HistoryReader) samples(ctx context.Context, item, market int64, f Histo
 			return err
 		}
 		rows++
-		switch repeats := len(out) > 0 && s.sameAs(&out[len(out)-1]); {
+		switch repeats := len(out) > 0 && s.sameAs(&out[len(out)-1], market); {
 		case rows > maxSamples, len(out) == limit && !repeats:
 			next = s.at
 			return errEnough
