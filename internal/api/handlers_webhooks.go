@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/internal/apikey"
 	"assay/internal/catalog"
 	"assay/internal/event"
 	"assay/internal/fault"
@@ -77,6 +78,9 @@ func (h webhookHandlers) createWebhook(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.mayReceiveEvents(); err != nil {
+		return nil, err
+	}
 	hook := webhook.Webhook{URL: *change.URL, Format: format}
 	change.Apply(&hook)
 	id, secret, err := h.Webhooks.Create(c.Context(), hook)
@@ -88,6 +92,15 @@ func (h webhookHandlers) createWebhook(c *call) (any, error) {
 	return response{status: http.StatusCreated, location: "/api/webhooks/" + made.ID, value: made}, err
 }
 
+// mayReceiveEvents returns a fault.Forbidden if the request's API key cannot read events. Otherwise
+// a webhook would send them to the key's owner.
+func (c *call) mayReceiveEvents() error {
+	if c.apiKey == nil || c.apiKey.Allows(apikey.PricesRead) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "forbidden", "A webhook sends events, so this API key also needs the scope %s.", apikey.PricesRead)
+}
+
 func (h webhookHandlers) changeWebhook(c *call) (any, error) {
 	id, err := c.idOf("webhook")
 	if err != nil {
@@ -95,6 +108,9 @@ func (h webhookHandlers) changeWebhook(c *call) (any, error) {
 	}
 	change, _, err := decodeWebhook(c.Body, false)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.mayReceiveEvents(); err != nil {
 		return nil, err
 	}
 	if err := h.Webhooks.Update(c.Context(), id, change); err != nil {

@@ -73,6 +73,9 @@ func TestKeys_AllowOnlyTheirScopes(t *testing.T) {
 			if allowed && op.method != http.MethodGet {
 				h = newHarness(t, trustLoopback)
 				credential = create(h)
+				if strings.HasPrefix(op.path, "/api/webhooks") {
+					credential = h.newKey(apikey.Key{Name: "receiver", Scopes: []string{scope, apikey.PricesRead}})
+				}
 			}
 			got := h.request(op.method, path, body, credential, remote, "Idempotency-Key: k")
 			switch {
@@ -86,6 +89,18 @@ func TestKeys_AllowOnlyTheirScopes(t *testing.T) {
 			if keys := strings.Contains(fmt.Sprint(apitest.At(described, "security")), "apiKey:"); documented != needed || keys != (needed != "") {
 				t.Errorf("%s %s: got the documented scope %q, API keys %v; want %q", op.method, op.path, documented, keys, needed)
 			}
+		}
+	}
+}
+
+// A webhook sends events to its address, so a key needs the right to read them.
+func TestKeys_NeedPricesForWebhooks(t *testing.T) {
+	h := newHarness(t, nil)
+	key := h.newKey(apikey.Key{Name: "deploy", Scopes: []string{"operate:write"}})
+	const body = `{"url":"https://hooks.example/a"}`
+	for method, path := range map[string]string{"POST": "/api/webhooks", "PATCH": "/api/webhooks/1"} {
+		if got := h.request(method, path, body, key); got.StatusCode != http.StatusForbidden || !strings.Contains(got.body, apikey.PricesRead) {
+			t.Errorf("%s %s without prices:read: got %d %s, want 403 that names the scope", method, path, got.StatusCode, got.body)
 		}
 	}
 }

@@ -33,10 +33,13 @@ const (
 // its read scope.
 const PricesWrite = Prices + ":write"
 
+// PricesRead is the scope that reads prices and events.
+const PricesRead = Prices + ":read"
+
 // Scopes returns all scopes. A write scope includes the read scope of its area.
 func Scopes() []string {
 	return []string{
-		"prices:read", PricesWrite, "inventory:read", "inventory:write", "market:read", "market:write",
+		PricesRead, PricesWrite, "inventory:read", "inventory:write", "market:read", "market:write",
 		"wallet:read", "wallet:write", "operate:read", "operate:write",
 	}
 }

@@ -137,6 +137,32 @@ func wantInvalid(t *testing.T, what string, err error, parameter string) {
 
 // TestHistory_EndsNow requests the future of a price and of a market. The history must end now, also
 // with a cursor of a longer period.
+// A change of the interval alone is a point of the price's history, which equals the item.
+func TestHistory_HasIntervals(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A")
+	start := w.now
+	m := w.marketID(refresh.MarketName{Provider: "p", Key: "m"})
+	for k, low := range []int64{9, 8, 8} {
+		w.now = start.Add(time.Duration(k) * 7 * time.Hour)
+		w.quotes = func() []refresh.MarketSnapshot {
+			return []refresh.MarketSnapshot{{MarketID: m, Currency: "USD", Ask: units(10), FetchedAt: w.now}}
+		}
+		id := w.begin(1)
+		w.estimateWith(map[string]pricing.Priced{"A": {
+			Price: units(10), Estimated: units(10), UsedMarkets: 1, Interval: pricing.Interval{Low: units(low), High: units(11)},
+		}})
+		w.end(id)
+	}
+	h, err := w.History(w.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}, view.HistoryFilter{From: start, To: w.now.Add(time.Second)}, "", 10)
+	w.must(err)
+	var got []string
+	for _, p := range h.Points {
+		got = append(got, fmt.Sprint(p.At.Sub(start), " ", p.Interval.Low, " to ", p.Interval.High))
+	}
+	w.is("intervals", strings.Join(got, ", "), "0s 9 to 11, 7h0m0s 8 to 11")
+}
+
 func TestHistory_EndsNow(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")

@@ -3434,7 +3434,7 @@ type HistoryQuote struct {
 	// HighestBid Highest bid; null if unknown.
 	HighestBid *float64 `json:"highestBid"`
 
-	// Listings Number of listings; null if unknown.
+	// Listings Number of listings when a price or the use of a quote last changed; null if unknown.
 	Listings *int64 `json:"listings"`
 
 	// LowestAsk Lowest ask; null if unknown.
@@ -3446,7 +3446,7 @@ type HistoryQuote struct {
 	// Sale Price of the last sales; null if unknown.
 	Sale *float64 `json:"sale"`
 
-	// Sales Number of sales; null if unknown.
+	// Sales Number of sales at that time; null if unknown.
 	Sales *int64 `json:"sales"`
 
 	// Used Whether the price used the quote.
@@ -7494,7 +7494,7 @@ type ClientInterface interface {
 
 	// PostKeysWithBody Create an API key. Only this response shows its secret.
 	//
-	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
+	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. Each key counts its requests on its own. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7503,7 +7503,7 @@ type ClientInterface interface {
 
 	// PostKeys Create an API key. Only this response shows its secret.
 	//
-	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
+	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. Each key counts its requests on its own. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7526,7 +7526,7 @@ type ClientInterface interface {
 
 	// PostKeysKeyRotate Give an API key a new secret.
 	//
-	// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
+	// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. An API key can do this only with keys that it could create. API keys need the scope `operate:write`.
 	//
 	// Corresponds with POST /api/keys/{key}/rotate (the `PostKeysKeyRotate` operationId).
 	PostKeysKeyRotate(ctx context.Context, key string, params *PostKeysKeyRotateParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7983,7 +7983,7 @@ type ClientInterface interface {
 
 	// PostWebhooksWithBody Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7992,7 +7992,7 @@ type ClientInterface interface {
 
 	// PostWebhooks Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8015,7 +8015,7 @@ type ClientInterface interface {
 
 	// PatchWebhooksIdWithBody Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -8024,7 +8024,7 @@ type ClientInterface interface {
 
 	// PatchWebhooksId Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8418,7 +8418,7 @@ func (c *Client) GetKeys(ctx context.Context, params *GetKeysParams, reqEditors 
 
 // PostKeysWithBody Create an API key. Only this response shows its secret.
 //
-// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
+// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. Each key counts its requests on its own. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8437,7 +8437,7 @@ func (c *Client) PostKeysWithBody(ctx context.Context, contentType string, body 
 
 // PostKeys Create an API key. Only this response shows its secret.
 //
-// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
+// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. Each key counts its requests on its own. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8490,7 +8490,7 @@ func (c *Client) GetKeysKey(ctx context.Context, key string, reqEditors ...Reque
 
 // PostKeysKeyRotate Give an API key a new secret.
 //
-// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
+// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. An API key can do this only with keys that it could create. API keys need the scope `operate:write`.
 //
 // Corresponds with POST /api/keys/{key}/rotate (the `PostKeysKeyRotate` operationId).
 func (c *Client) PostKeysKeyRotate(ctx context.Context, key string, params *PostKeysKeyRotateParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9537,7 +9537,7 @@ func (c *Client) GetWebhooks(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // PostWebhooksWithBody Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9556,7 +9556,7 @@ func (c *Client) PostWebhooksWithBody(ctx context.Context, contentType string, b
 
 // PostWebhooks Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9609,7 +9609,7 @@ func (c *Client) GetWebhooksId(ctx context.Context, id string, reqEditors ...Req
 
 // PatchWebhooksIdWithBody Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9628,7 +9628,7 @@ func (c *Client) PatchWebhooksIdWithBody(ctx context.Context, id string, content
 
 // PatchWebhooksId Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -14818,7 +14818,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostKeysWithBodyWithResponse Create an API key. Only this response shows its secret.
 	//
-	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
+	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. Each key counts its requests on its own. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14827,7 +14827,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostKeysWithResponse Create an API key. Only this response shows its secret.
 	//
-	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
+	// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. Each key counts its requests on its own. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14854,7 +14854,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostKeysKeyRotateWithResponse Give an API key a new secret.
 	//
-	// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
+	// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. An API key can do this only with keys that it could create. API keys need the scope `operate:write`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15385,7 +15385,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksWithBodyWithResponse Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15394,7 +15394,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksWithResponse Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15421,7 +15421,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchWebhooksIdWithBodyWithResponse Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15430,7 +15430,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchWebhooksIdWithResponse Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -18937,7 +18937,7 @@ func (c *ClientWithResponses) GetKeysWithResponse(ctx context.Context, params *G
 
 // PostKeysWithBodyWithResponse Create an API key. Only this response shows its secret.
 //
-// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
+// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. Each key counts its requests on its own. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18952,7 +18952,7 @@ func (c *ClientWithResponses) PostKeysWithBodyWithResponse(ctx context.Context, 
 
 // PostKeysWithResponse Create an API key. Only this response shows its secret.
 //
-// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
+// Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. Each key counts its requests on its own. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18997,7 +18997,7 @@ func (c *ClientWithResponses) GetKeysKeyWithResponse(ctx context.Context, key st
 
 // PostKeysKeyRotateWithResponse Give an API key a new secret.
 //
-// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
+// Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. An API key can do this only with keys that it could create. API keys need the scope `operate:write`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19882,7 +19882,7 @@ func (c *ClientWithResponses) GetWebhooksWithResponse(ctx context.Context, reqEd
 
 // PostWebhooksWithBodyWithResponse Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19897,7 +19897,7 @@ func (c *ClientWithResponses) PostWebhooksWithBodyWithResponse(ctx context.Conte
 
 // PostWebhooksWithResponse Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19942,7 +19942,7 @@ func (c *ClientWithResponses) GetWebhooksIdWithResponse(ctx context.Context, id 
 
 // PatchWebhooksIdWithBodyWithResponse Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19957,7 +19957,7 @@ func (c *ClientWithResponses) PatchWebhooksIdWithBodyWithResponse(ctx context.Co
 
 // PatchWebhooksIdWithResponse Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -303,7 +303,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API key. Only this response shows its secret.
-         * @description Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. API keys need the scope `operate:write`.
+         * @description Creates an API key. Send its secret as `Authorization: Bearer SECRET`. Only a hash of the secret is stored. An API key can create, rotate and revoke only keys with scopes that it has, that expire no later, and with no higher limit of requests. Each key counts its requests on its own. API keys need the scope `operate:write`.
          */
         post: operations["postKeys"];
         delete?: never;
@@ -347,7 +347,7 @@ export interface paths {
         put?: never;
         /**
          * Give an API key a new secret.
-         * @description Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. API keys need the scope `operate:write`.
+         * @description Gives an API key a new secret. The old secret stays valid for `keepHours`, so that clients can be changed one by one. An API key can do this only with keys that it could create. API keys need the scope `operate:write`.
          */
         post: operations["postKeysKeyRotate"];
         delete?: never;
@@ -1179,7 +1179,7 @@ export interface paths {
         put?: never;
         /**
          * Send events to an address from now on.
-         * @description Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. API keys need the scope `operate:write`.
+         * @description Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
          */
         post: operations["postWebhooks"];
         delete?: never;
@@ -1211,7 +1211,7 @@ export interface paths {
         head?: never;
         /**
          * Change, enable or disable a webhook.
-         * @description Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. API keys need the scope `operate:write`.
+         * @description Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
          */
         patch: operations["patchWebhooksId"];
         trace?: never;
@@ -2182,7 +2182,7 @@ export interface components {
             highestBid: number | null;
             /**
              * Format: int64
-             * @description Number of listings; null if unknown.
+             * @description Number of listings when a price or the use of a quote last changed; null if unknown.
              */
             listings: number | null;
             /**
@@ -2199,7 +2199,7 @@ export interface components {
             sale: number | null;
             /**
              * Format: int64
-             * @description Number of sales; null if unknown.
+             * @description Number of sales at that time; null if unknown.
              */
             sales: number | null;
             /** @description Whether the price used the quote. */
