@@ -30,8 +30,11 @@ type published struct {
 	UsedMarkets                 int
 }
 
-// withFigures selects the figures of published.
-const withFigures = "fields=interval,average,usedMarkets"
+// The figures of published, and the parameter that selects them.
+const (
+	figures     = "interval,average,usedMarkets"
+	withFigures = "fields=" + figures
+)
 
 func (p *published) key() string { return fmt.Sprintf("%d %q %q", p.AppID, p.MarketHashName, p.Phase) }
 

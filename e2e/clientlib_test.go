@@ -23,6 +23,7 @@ import (
 type clientTask struct {
 	Do, URL, Token string
 	Since          int64
+	Fields         string
 	Listing        string
 	Header         map[string]string
 	Body           string
@@ -100,7 +101,7 @@ type clientCopy struct {
 // disturb runs once: at the start, or after the first batch if the client starts with a snapshot.
 func (c *clientCopy) follow(t *testing.T, program []string, task clientTask, disturb func() (until *snapshot)) {
 	t.Helper()
-	task.Do, task.Since = "follow", c.cursor
+	task.Do, task.Since, task.Fields = "follow", c.cursor, figures
 	out, stop := startTask(t, program, task)
 	defer stop()
 	var want *snapshot

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -168,7 +169,7 @@ func TestFollow_BeginsWithASnapshotAndAfterAnExpiredCursor(t *testing.T) {
 	c, f := start(t, snapshot(5), respond(200, `{"items":[],"next":"5"}`), page(6), failed, failed, failed, failed, failed, page(7),
 		respond(410, `{"code":"cursor_expired"}`), snapshot(20), respond(403, `{"code":"forbidden"}`))
 	var got []string
-	for batch, err := range c.Follow(t.Context(), 0) {
+	for batch, err := range c.Follow(t.Context(), 0, FollowOptions{}) {
 		got = append(got, fmt.Sprint(batch.Cursor, batch.Reset, len(batch.Prices), Temporary(err), err != nil))
 	}
 	want := []string{"5 true 1 false false", "6 false 1 false false", "6 false 0 true true", "7 false 1 false false", "20 true 1 false false", "20 false 0 false true"}
@@ -180,7 +181,7 @@ func TestFollow_BeginsWithASnapshotAndAfterAnExpiredCursor(t *testing.T) {
 func TestFollow_ContinuesAtACursor(t *testing.T) {
 	t.Parallel()
 	c, f := start(t, respond(200, `{"items":[{"change":"9"}],"next":"9"}`))
-	for batch, err := range c.Follow(t.Context(), 8) {
+	for batch, err := range c.Follow(t.Context(), 8, FollowOptions{}) {
 		if err != nil || batch.Reset || batch.Cursor != 9 {
 			t.Errorf("got %+v, %v, want the change 9", batch, err)
 		}
@@ -188,6 +189,30 @@ func TestFollow_ContinuesAtACursor(t *testing.T) {
 	}
 	if !strings.Contains(f.seen[0], "since=8") {
 		t.Errorf("got requests %q, want since=8", f.seen)
+	}
+}
+
+func TestFollow_SendsItsOptionsAndReturnsTheFigures(t *testing.T) {
+	t.Parallel()
+	const price = `"interval":{"low":1,"high":3},"average":2,"usedMarkets":4`
+	c, f := start(t, respond(200, `{"change":"5","items":[{`+price+`}]}`), respond(200, `{"items":[{"change":"6",`+price+`}],"next":"6"}`))
+	var got []api.PublishedPrice
+	for batch, err := range c.Follow(t.Context(), 0, FollowOptions{Fields: new("interval,average,usedMarkets"), Currency: new("EUR")}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, batch.Prices...); !batch.Reset {
+			break
+		}
+	}
+	want := api.PublishedPrice{Interval: &api.Interval{Low: 1, High: 3}, Average: new(2.0), UsedMarkets: new(int64(4))}
+	if !reflect.DeepEqual(got, []api.PublishedPrice{want, want}) {
+		t.Errorf("got %+v, want the figures of %+v twice", got, want)
+	}
+	for _, request := range f.seen {
+		if !strings.Contains(request, "currency=EUR") || !strings.Contains(request, "fields=interval") {
+			t.Errorf("got the request %q, want fields and currency", request)
+		}
 	}
 }
 

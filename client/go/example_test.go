@@ -53,7 +53,7 @@ func ExampleClient_Follow() {
 		panic(err)
 	}
 	stored := int64(0) // read it from your database
-	for batch, err := range client.Follow(context.Background(), stored) {
+	for batch, err := range client.Follow(context.Background(), stored, assay.FollowOptions{}) {
 		if assay.Temporary(err) {
 			fmt.Println(err)
 			continue

@@ -20,6 +20,17 @@ type Batch struct {
 	Cursor int64
 }
 
+// FollowOptions select what the prices of [Client.Follow] contain. They are parameters of both the
+// snapshot and the changes.
+type FollowOptions struct {
+	// Fields are figures to add, separated by commas: interval, average, usedMarkets. Items of which
+	// only figures changed are changes too.
+	Fields *string
+	// Currency of all amounts, the base currency by default. A batch is converted at the exchange
+	// rates of its time. A new rate is not a change.
+	Currency *string
+}
+
 const (
 	pollSeconds = 30
 	pollItems   = 1000
@@ -29,19 +40,19 @@ const (
 
 // Follow reads the changes of all prices after a cursor, each exactly once and in order. It waits for
 // more changes until the context ends. With the cursor 0, and when the cursor has expired, it begins
-// with a snapshot.
+// with a snapshot. After a restart, continue a cursor with the same options.
 //
 // If a server cannot be reached, the batch has no prices and the error is [Temporary]: continue
 // the loop to let Follow retry. After any other error, the sequence ends.
-func (c *Client) Follow(ctx context.Context, since int64) iter.Seq2[Batch, error] {
+func (c *Client) Follow(ctx context.Context, since int64, o FollowOptions) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		pause, known := firstPause, since > 0
 		for ctx.Err() == nil {
 			read := c.snapshot
 			if known {
-				read = func(ctx context.Context) (Batch, error) { return c.changes(ctx, since) }
+				read = func(ctx context.Context, o FollowOptions) (Batch, error) { return c.changes(ctx, since, o) }
 			}
-			batch, err := read(ctx)
+			batch, err := read(ctx, o)
 			if e, ok := errors.AsType[*Error](err); ok && e.Code == api.ProblemCodeCursorExpired && known {
 				known = false
 				continue
@@ -70,8 +81,10 @@ func (c *Client) Follow(ctx context.Context, since int64) iter.Seq2[Batch, error
 
 // changes returns the changes after a cursor. If there are none, the request waits up to
 // pollSeconds for the first one.
-func (c *Client) changes(ctx context.Context, since int64) (Batch, error) {
-	got, err := c.GetPricesChangesWithResponse(ctx, &api.GetPricesChangesParams{Since: &since, Wait: new(int64(pollSeconds)), Limit: new(int64(pollItems))})
+func (c *Client) changes(ctx context.Context, since int64, o FollowOptions) (Batch, error) {
+	got, err := c.GetPricesChangesWithResponse(ctx, &api.GetPricesChangesParams{
+		Since: &since, Wait: new(int64(pollSeconds)), Limit: new(int64(pollItems)), Fields: o.Fields, Currency: o.Currency,
+	})
 	if err != nil {
 		return Batch{}, err
 	}
@@ -81,14 +94,15 @@ func (c *Client) changes(ctx context.Context, since int64) (Batch, error) {
 		batch.Prices[i] = api.PublishedPrice{
 			AppId: p.AppId, MarketHashName: p.MarketHashName, Phase: p.Phase, CurrentPrice: p.CurrentPrice, CurrentPriceDecimal: p.CurrentPriceDecimal,
 			PriceStatus: p.PriceStatus, PriceUpdatedAt: p.PriceUpdatedAt, PriceCheckedAt: p.PriceCheckedAt,
+			Interval: p.Interval, Average: p.Average, UsedMarkets: p.UsedMarkets,
 		}
 	}
 	batch.Cursor, err = cursor(page.Next)
 	return batch, err
 }
 
-func (c *Client) snapshot(ctx context.Context) (Batch, error) {
-	got, err := c.GetPricesSnapshotJsonWithResponse(ctx, nil)
+func (c *Client) snapshot(ctx context.Context, o FollowOptions) (Batch, error) {
+	got, err := c.GetPricesSnapshotJsonWithResponse(ctx, &api.GetPricesSnapshotJsonParams{Fields: o.Fields, Currency: o.Currency})
 	if err != nil {
 		return Batch{}, err
 	}

@@ -3,7 +3,7 @@
 import { readFileSync, writeSync } from "node:fs";
 import { connect, data, follow, pages, verifyWebhook } from "./index.js";
 
-type Task = { Do: string; URL: string; Token: string; Since: number; Listing: string; Header: Record<string, string>; Body: string; Secrets: string[] };
+type Task = { Do: string; URL: string; Token: string; Since: number; Fields: string; Listing: string; Header: Record<string, string>; Body: string; Secrets: string[] };
 const task: Task = JSON.parse(readFileSync(0, "utf8"));
 const api = connect(task.URL, { token: task.Token });
 const print = (value: unknown) => writeSync(1, JSON.stringify(value) + "\n");
@@ -13,7 +13,7 @@ switch (task.Do) {
     for await (const item of pages(async (cursor) => data(await api.GET("/api/prices/items", { params: { query: { cursor, limit: 70 } } })))) print(item);
     break;
   case "follow":
-    for await (const batch of follow(api, String(task.Since))) {
+    for await (const batch of follow(api, String(task.Since), { fields: task.Fields })) {
       if (!batch.error) print({ reset: batch.reset, prices: batch.prices, cursor: Number(batch.cursor) });
     }
     break;

@@ -44,6 +44,19 @@ export async function* pages<T>(fetchPage: (cursor?: string) => Promise<{ items:
   }
 }
 
+/** What the prices of follow contain. fields and currency are parameters of both the snapshot and the changes. */
+export interface FollowOptions {
+  /** Figures to add, separated by commas: interval, average, usedMarkets. Items of which only figures changed are changes too. */
+  fields?: string;
+  /**
+   * Currency of all amounts, the base currency by default. A batch is converted at the exchange rates of its time. A
+   * new rate is not a change.
+   */
+  currency?: string;
+  /** Ends the sequence. */
+  signal?: AbortSignal;
+}
+
 const pollSeconds = 30;
 const pollItems = 1000;
 const lastPause = 30_000; // milliseconds
@@ -51,14 +64,16 @@ const lastPause = 30_000; // milliseconds
 /**
  * Yields the changes of all prices after a cursor, each exactly once and in order, and waits for more until the
  * signal aborts. Without a cursor, and when it has expired, it begins with a snapshot. If the server cannot be
- * reached, it yields a batch with an error, then retries. It throws after other errors.
+ * reached, it yields a batch with an error, then retries. It throws after other errors. After a restart, continue a
+ * cursor with the same options.
  */
-export async function* follow(api: Assay, since = "", signal?: AbortSignal): AsyncGenerator<Batch> {
+export async function* follow(api: Assay, since = "", options: FollowOptions = {}): AsyncGenerator<Batch> {
+  const { signal } = options;
   let cursor = since === "0" ? "" : since;
   for (let pause = 1000; !signal?.aborted; ) {
     let batch: Batch;
     try {
-      batch = cursor ? await changes(api, cursor, signal) : await snapshot(api, signal);
+      batch = cursor ? await changes(api, cursor, options) : await snapshot(api, options);
     } catch (error) {
       if (signal?.aborted) return;
       if (error instanceof AssayError && error.code === "cursor_expired" && cursor) {
@@ -78,14 +93,14 @@ export async function* follow(api: Assay, since = "", signal?: AbortSignal): Asy
   }
 }
 
-async function snapshot(api: Assay, signal?: AbortSignal): Promise<Batch> {
-  const all = data(await api.GET("/api/prices/snapshot.json", { signal }));
+async function snapshot(api: Assay, { signal, ...query }: FollowOptions): Promise<Batch> {
+  const all = data(await api.GET("/api/prices/snapshot.json", { params: { query }, signal }));
   return { reset: true, prices: all.items, cursor: all.change };
 }
 
-async function changes(api: Assay, cursor: string, signal?: AbortSignal): Promise<Batch> {
+async function changes(api: Assay, cursor: string, { signal, ...selected }: FollowOptions): Promise<Batch> {
   // Numbers of changes are below 2^53 for centuries: they begin as microseconds.
-  const query = { since: Number(cursor), wait: pollSeconds, limit: pollItems };
+  const query = { since: Number(cursor), wait: pollSeconds, limit: pollItems, ...selected };
   const page = data(await api.GET("/api/prices/changes", { params: { query }, signal }));
   return { reset: false, prices: page.items.map(({ change: _, ...price }) => price), cursor: page.next };
 }

@@ -15,7 +15,8 @@ import (
 // task is the input from the test.
 type task struct {
 	Do, URL, Token string
-	Since          int64             // cursor for follow
+	Since          int64 // cursor for follow, with its fields
+	Fields         *string
 	Listing        string            // id of the listing to buy
 	Header         map[string]string // of a webhook, with its body and secrets
 	Body           string
@@ -51,7 +52,7 @@ func (t *task) run(c *assay.Client, out *json.Encoder) error {
 		}
 		return nil
 	case "follow":
-		for batch, err := range c.Follow(ctx, t.Since) {
+		for batch, err := range c.Follow(ctx, t.Since, assay.FollowOptions{Fields: t.Fields}) {
 			if assay.Temporary(err) {
 				continue
 			}
