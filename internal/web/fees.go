@@ -27,6 +27,7 @@ type feesPage struct {
 	Source   string // name of the source
 	Error    string // why the source cannot be read; empty: it was read
 	Unread   bool   // the source is remote, and this page did not read it
+	Missing  string // why there are no rules of the source: "not read" or "not usable"; empty: there are
 	Rows     []feeRow
 	Changes  int
 	Digest   string // of the rules of the source
@@ -74,11 +75,13 @@ func (s *moneyPages) fees(w http.ResponseWriter, r *http.Request, sess session) 
 	}
 	next := active
 	_, remote := s.Fees.Source.(*fee.Address)
-	if page.Unread = remote && !q.Has("compare"); !page.Unread {
+	if page.Unread = remote && !q.Has("compare"); page.Unread {
+		page.Missing = "not read"
+	} else {
 		_, found, err := s.Fees.Candidate(r.Context(), sess.author())
 		switch refused := fault.Of(err); {
 		case refused != nil:
-			page.Error = faultText(refused)
+			page.Error, page.Missing = faultText(refused), "not usable"
 		case err != nil:
 			return err
 		default:
@@ -98,14 +101,13 @@ func (s *moneyPages) fees(w http.ResponseWriter, r *http.Request, sess session) 
 	return s.show(w, r, "fees", page)
 }
 
-// faultText returns an error with its first details.
+// faultText returns an error with its first fields.
 func faultText(f *fault.Error) string {
-	var text strings.Builder
-	text.WriteString(f.Error())
+	text := f.Detail
 	for _, field := range f.Fields[:min(3, len(f.Fields))] {
-		text.WriteString(" " + field.Pointer + " " + field.Detail + ".")
+		text += " " + sentence(strings.TrimPrefix(field.Pointer+": "+field.Detail, ": "))
 	}
-	return text.String()
+	return text
 }
 
 // feeVersions returns a page of versions, newest first, and the URL of the next page.

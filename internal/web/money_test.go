@@ -118,7 +118,16 @@ func TestFees_ExplainBrokenSource(t *testing.T) {
 	w := newWorld(t)
 	w.writeFees(-5)
 	v := w.visit(t, marketSecret)
-	mustContain(t, v.get("/fees").body, "The source cannot be used:", "The rules in force are unchanged.", "Fee: 5 % of gross")
+	body := v.get("/fees").body
+	mustContain(t, body, "The source cannot be used:", "The active rules are unchanged. /rules/0/basisPoints: ", "Fee: 5 % of gross", "not usable")
+	for _, wrong := range []string{"the same", "Unchanged", ".;"} {
+		if strings.Contains(body, wrong) {
+			t.Errorf("got a page with %q, want no comparison with a source that cannot be used", wrong)
+		}
+	}
+	if n := strings.Count(body, "/rules/0/basisPoints"); n != 1 {
+		t.Errorf("got the error %d times, want it once", n)
+	}
 }
 
 func TestMinor_ShowsAllDecimalPlaces(t *testing.T) {
