@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"assay/internal/fault"
 	"assay/internal/money"
@@ -31,7 +32,7 @@ type feesPage struct {
 	Rows     []feeRow
 	Changes  int
 	Digest   string // of the rules of the source
-	Large    []string
+	Large    largeFees
 	Examples []feeExample
 	Quote    feeQuote
 	Versions []view.FeeVersion
@@ -90,9 +91,7 @@ func (s *moneyPages) fees(w http.ResponseWriter, r *http.Request, sess session) 
 	}
 	page.Rows, page.Changes = compareFees(active.Set, next.Set)
 	page.Digest = next.Digest
-	for _, large := range fee.LargeChanges(active.Set, next.Set, s.Now()) {
-		page.Large = append(page.Large, large.String())
-	}
+	page.Large = s.largeFees(fee.LargeChanges(active.Set, next.Set, s.Now()))
 	page.Examples = s.feeExamples(active.Set, next.Set)
 	page.Quote = s.quoteOf(r, active.Set)
 	if page.Versions, page.Next, err = s.feeVersions(r.Context(), q.Get("before")); err != nil {
@@ -272,10 +271,7 @@ func (s *moneyPages) activateFees(w http.ResponseWriter, r *http.Request, sess s
 	_, n := compareFees(active.Set, next.Set)
 	large := fee.LargeChanges(active.Set, next.Set, s.Now())
 	question := confirmation{Question: "Activate " + rulesChanged(n) + "?", Text: "New payments use them immediately. Existing trades keep their fee.", Button: "Activate " + rulesChanged(n)}
-	if len(large) > 0 {
-		question.Danger = true
-		question.Text += " " + formatCount(len(large)) + " of the changes are large: " + sentence(large[0].String())
-	}
+	question.Fees, question.Danger = s.largeFees(large), len(large) > 0
 	if ok, err := s.confirmed(w, r, sess, question); !ok {
 		return err
 	}
@@ -285,6 +281,40 @@ func (s *moneyPages) activateFees(w http.ResponseWriter, r *http.Request, sess s
 		message = "The rules of the source are already in force."
 	}
 	return s.done(w, r, sess, flash{Good: true, Text: message}, err)
+}
+
+// largeFees are the large changes of the fees of example payments.
+type largeFees []largeFee
+
+type largeFee struct {
+	Text string
+	At   *time.Time // time from which the fee changes; nil: now
+}
+
+func (s *moneyPages) largeFees(changes []fee.LargeChange) (out largeFees) {
+	for _, c := range changes {
+		large := largeFee{Text: c.Text()}
+		if c.Payment.At.After(s.Now()) {
+			large.At = &c.Payment.At
+		}
+		out = append(out, large)
+	}
+	return out
+}
+
+// largeFeesShown is the number of large changes in a list.
+const largeFeesShown = 10
+
+// Shown returns the listed changes.
+func (l largeFees) Shown() []largeFee { return l[:min(largeFeesShown, len(l))] }
+
+// Title describes the list.
+func (l largeFees) Title() string {
+	title := numbered(len(l), "example payment changes", "example payments change") + " by more than half or five percentage points"
+	if len(l) > largeFeesShown {
+		return title + ". The first " + text(largeFeesShown) + ":"
+	}
+	return title + ":"
 }
 
 // rulesChanged returns a number of changes as text.
@@ -310,6 +340,7 @@ func (s *moneyPages) rollbackFees(w http.ResponseWriter, r *http.Request, sess s
 	if ok, err := s.confirmed(w, r, sess, confirmation{
 		Question: "Roll back to version " + text(version) + " with " + rulesChanged(n) + "?", Text: "Its rules are activated as the next version. New payments use them immediately.",
 		Button: "Roll back to version " + text(version), Danger: true,
+		Fees: s.largeFees(plan.Large),
 	}); !ok {
 		return err
 	}

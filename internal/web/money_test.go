@@ -114,6 +114,20 @@ func TestFees_CompareActivateAndRollBack(t *testing.T) {
 	mustContain(t, v.get("/fees").body, "Version 3 with the rules of version 1 is in force.", "1 rule differs.")
 }
 
+func TestFees_ListLargeChangesBeforeActivationAndRollback(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	w.writeFees(2000)
+	const up = `1 example payment changes by more than half or five percentage points:</b></p><ul class="problems"><li class="warn">sale 1.00 USD: the fee would change from 0.05 (rule sales) to 0.20 (rule sales)</li></ul>`
+	body := v.get("/fees").body
+	mustContain(t, body, up)
+	_, rest, _ := strings.Cut(body, `name="digest" value="`)
+	digest, _, _ := strings.Cut(rest, `"`)
+	mustContain(t, v.post("/fees/activate", "digest", digest).body, up)
+	v.post("/fees/activate", "digest", digest, "confirmed", "1", "back", "/fees")
+	mustContain(t, v.post("/fees/rollback?version=1").body, `points:</b></p><ul class="problems"><li class="warn">sale 1.00 USD: the fee would change from 0.20 (rule sales) to 0.05 (rule sales)</li></ul>`)
+}
+
 func TestFees_ExplainBrokenSource(t *testing.T) {
 	w := newWorld(t)
 	w.writeFees(-5)

@@ -27,6 +27,7 @@ type confirmation struct {
 	Text     string // what happens
 	Button   string // such as "Accept 12 prices"
 	Danger   bool   // the action cannot be undone, or it sends requests
+	Fees     largeFees
 }
 
 // confirmPage shows a question and repeats the form in hidden fields.

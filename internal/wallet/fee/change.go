@@ -70,6 +70,11 @@ type LargeChange struct {
 
 // String describes the change in one line.
 func (c LargeChange) String() string {
+	return c.Text() + " at " + c.Payment.At.UTC().Format(time.RFC3339)
+}
+
+// Text describes the change without its time.
+func (c LargeChange) Text() string {
 	what := []string{string(c.Payment.Kind), c.Payment.Currency.Minor(c.Payment.Amount), string(c.Payment.Currency)}
 	if c.Payment.Method != "" {
 		what = append(what, "by", c.Payment.Method)
@@ -77,8 +82,8 @@ func (c LargeChange) String() string {
 	if c.Payment.Country != "" {
 		what = append(what, "in", c.Payment.Country)
 	}
-	return fmt.Sprintf("%s: the fee would change from %s (rule %s) to %s (rule %s) at %s", strings.Join(what, " "),
-		c.Payment.Currency.Minor(c.Before), c.Was, c.Payment.Currency.Minor(c.After), c.Next, c.Payment.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s: the fee would change from %s (rule %s) to %s (rule %s)", strings.Join(what, " "),
+		c.Payment.Currency.Minor(c.Before), c.Was, c.Payment.Currency.Minor(c.After), c.Next)
 }
 
 // isLarge reports whether a fee changes by more than half of its previous value, or by
