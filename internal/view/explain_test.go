@@ -39,6 +39,19 @@ func TestWindowText_AllowsForShortHistory(t *testing.T) {
 	}
 }
 
+// While a price is held, the item keeps its earlier price, which is not the newest estimate.
+func TestWriteEstimate_NamesHeldPriceAnEstimate(t *testing.T) {
+	for held, want := range map[money.Micro]string{0: "the price is their median: 300 USD", 300 * money.Scale: "the estimate is their median: 300 USD"} {
+		var all []string
+		e := &explainer{item: &StoredItem{UsedMarkets: 3, Consensus: 300 * money.Scale}, policy: pricing.Policy{Currency: "USD"}}
+		e.state.Held.Candidate = held
+		e.writeEstimate(&Explanation{Compared: 3, Agreeing: 3, DecidedBy: string(pricing.ByMajority)}, func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
+		if got := strings.Join(all, " "); !strings.Contains(got, want) {
+			t.Errorf("held price %s: got %q, want %q in it", held, got, want)
+		}
+	}
+}
+
 // An accepted price keeps its previous status until the next estimate. The sentences explain
 // this status until then.
 func TestWriteGuard_ExplainsAcceptedPrice(t *testing.T) {

@@ -48,7 +48,10 @@ func (e *explainer) writeEstimate(x *Explanation, write sentenceWriter) {
 		write("The price is the plain median of %s.", plural(int(i.UsedMarkets), "valid quote"))
 		return
 	}
-	level := "the usual level of all markets"
+	level, result := "the usual level of all markets", "price"
+	if e.state.Held.Candidate > 0 {
+		result = "estimate" // the price is an earlier one
+	}
 	if e.policy.Level != 0 {
 		level = "the usual level of " + e.marketName(e.policy.Level)
 	}
@@ -56,11 +59,11 @@ func (e *explainer) writeEstimate(x *Explanation, write sentenceWriter) {
 	case x.Compared == 1:
 		write("One market's quote is used. Divided by that market's usual level, it gives %s %s.", i.Consensus, c)
 	case x.DecidedBy == string(pricing.ByMajority):
-		write("Quotes are compared at %s. %d of %d agree within a factor of 2, from %s to %s %s, and the price is their median: %s %s.",
-			level, x.Agreeing, x.Compared, x.GroupLow, x.GroupHigh, c, i.Consensus, c)
+		write("Quotes are compared at %s. %d of %d agree within a factor of 2, from %s to %s %s, and the %s is their median: %s %s.",
+			level, x.Agreeing, x.Compared, x.GroupLow, x.GroupHigh, c, result, i.Consensus, c)
 	default:
-		write("Quotes are compared at %s. No group within a factor of 2 holds more than half of the %d quotes, so %s The price is its median: %s %s.",
-			level, x.Compared, e.whyGroup(x), i.Consensus, c)
+		write("Quotes are compared at %s. No group within a factor of 2 holds more than half of the %d quotes, so %s The %s is its median: %s %s.",
+			level, x.Compared, e.whyGroup(x), result, i.Consensus, c)
 	}
 	if n := x.Agreeing; n%2 == 0 && n > 0 {
 		a, b := e.middle()

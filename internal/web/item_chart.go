@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ const (
 	// farFactor limits market lines. A market price is not drawn if it is more than this factor
 	// below the lowest or above the highest price of the item.
 	farFactor = 1.5
+	// shortest is the part of a period that a line must fill to be visible. The chart of a shorter
+	// history begins at the first price.
+	shortest = 100
 	// chartStep is the precision of the end of a chart, so that equal prices give an equal chart
 	// for a while. Otherwise open pages would draw it at each update.
 	chartStep = 5 * time.Minute
@@ -58,25 +62,27 @@ func (s *itemPages) chartOf(ctx context.Context, key catalog.Key, item *view.Ite
 	if err != nil || len(price) == 0 {
 		return out, err
 	}
-	if days == 0 {
-		f.From = price[0].At
+	if first := price[0].At; days == 0 || now.Sub(first) < now.Sub(f.From)/shortest {
+		f.From = first
 	}
 	o := chart.StepOptions{
 		Label: "Price", From: f.From, To: now, Prefix: symbol(s.Currency), Places: 2,
 		Format: func(v float64) string { return shortPrice(money.Micro(math.Round(v*money.Scale)), s.Currency) },
+	}
+	shown := price
+	if c := item.CandidatePrice; c != nil && !item.CandidateAt.Before(f.From) {
+		o.Dots = []chart.Dot{{At: *item.CandidateAt, Value: amountValue(*c), Class: "out", Name: "Held price", Title: "Held: " + shortPrice(*c, s.Currency)}}
+		shown = append(slices.Clone(price), chart.Point{Value: amountValue(*c)})
 	}
 	if out.Candles != "day" { // quotes of older days are not stored
 		lines, err := s.History.MarketLines(ctx, key, f.From, now, now.Sub(f.From)/marketSteps)
 		if err != nil {
 			return out, err
 		}
-		o.Lines, out.Far = marketLines(lines, price)
+		o.Lines, out.Far = marketLines(lines, shown)
 		out.Markets = len(o.Lines)
 	}
 	o.Lines = append(o.Lines, chart.Line{Name: "Price", Class: "main", Points: price})
-	if c := item.CandidatePrice; c != nil && !item.CandidateAt.Before(f.From) {
-		o.Dots = []chart.Dot{{At: *item.CandidateAt, Value: amountValue(*c), Class: "out", Name: "Held price", Title: "Held: " + shortPrice(*c, s.Currency)}}
-	}
 	out.SVG = chart.Live(o)
 	return out, nil
 }
@@ -116,11 +122,11 @@ func priceLine(h *view.History) (out []chart.Point) {
 	return out
 }
 
-// marketLines returns the lines of the markets with at least one price near the item's price. It
-// returns the titles of all other markets as far.
-func marketLines(lines []view.MarketLine, price []chart.Point) (out []chart.Line, far []string) {
+// marketLines returns the lines of the markets with at least one price near the item's prices,
+// including a held one. It returns the titles of all other markets as far.
+func marketLines(lines []view.MarketLine, prices []chart.Point) (out []chart.Line, far []string) {
 	low, high := math.Inf(1), 0.0
-	for _, p := range price {
+	for _, p := range prices {
 		if !math.IsNaN(p.Value) {
 			low, high = min(low, p.Value), max(high, p.Value)
 		}
