@@ -117,7 +117,7 @@ func runBars(runs []view.RunBar) template.HTML {
 		if run.Kind == "missing" {
 			title = "Missing prices: " + title
 		}
-		bars[len(runs)-1-i] = chart.Bar{Title: title, At: run.StartedAt, Href: "/runs/" + run.ID, Parts: []chart.Part{
+		bars[len(runs)-1-i] = chart.Bar{Title: title, At: run.StartedAt, Href: "/runs/" + run.ID, Label: run.ID, Parts: []chart.Part{
 			{Class: "updated", Value: float64(run.Updated)},
 			{Class: "skipped", Value: float64(run.Skipped)},
 			{Class: "noQuote", Value: float64(run.NoQuote)},
@@ -137,7 +137,7 @@ func healthBars(name string, hours []view.HalfHour) template.HTML {
 	for i, h := range hours {
 		title := chart.Moment(h.At) + ": no request"
 		if h.Requests > 0 {
-			title = chart.Moment(h.At) + ": " + formatCount(h.Requests) + " requests, " + formatCount(h.Bad()) + " without a usable response"
+			title = chart.Moment(h.At) + ": " + numbered(h.Requests, "request", "requests") + ", " + formatCount(h.Bad()) + " without a usable response"
 		}
 		if h.State == "bad" {
 			bad++

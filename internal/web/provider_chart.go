@@ -26,7 +26,7 @@ func latencyChart(history []view.HalfHour) template.HTML {
 		p95.Points = append(p95.Points, chart.Point{At: h.At, Value: high})
 	}
 	return chart.Live(chart.StepOptions{
-		Label: "Latency", From: history[0].At, To: endOf(history), Lines: []chart.Line{p95, p50}, Zero: true, Suffix: " ms",
+		Label: "Latency", From: history[0].At, To: endOf(history), Lines: []chart.Line{p95, p50}, Zero: true, Whole: true, Suffix: " ms",
 		Format: func(ms float64) string { return formatCount(int64(ms)) + " ms" },
 	})
 }
@@ -73,8 +73,8 @@ func statusChart(history []view.HalfHour) (out responseChart) {
 	}
 	if len(out.Keys) > 0 {
 		out.Chart = chart.Live(chart.StepOptions{
-			Label: "Responses by status", From: history[0].At, To: endOf(history), Lines: out.Keys, Zero: true, Stacked: true,
-			Format: func(n float64) string { return formatCount(int64(math.Round(n))) },
+			Label: "Responses by status", From: history[0].At, To: endOf(history), Lines: out.Keys, Zero: true, Whole: true, Stacked: true,
+			Format: func(n float64) string { return formatCount(int64(n)) },
 		})
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"assay/internal/fault"
 	"assay/internal/refresh"
@@ -103,18 +104,23 @@ func drawTimeline(t view.Timeline) template.HTML {
 		return ""
 	}
 	stages := chart.Lane{Name: "Stages"}
+	var names []string
 	for i, span := range t.Stages {
 		class := "work"
 		if i%2 == 1 {
 			class = "stage"
 		}
+		names = append(names, stageNames[span.Kind])
 		stages.Segments = append(stages.Segments, chart.Segment{
 			From: span.From, To: span.To, Class: class, Title: stageNames[span.Kind] + ": " + humanDuration(span.To.Sub(span.From)),
 		})
 	}
+	if len(names) > 0 {
+		stages.Note = ": " + strings.Join(names, ", ")
+	}
 	lanes := []chart.Lane{stages}
 	for _, l := range t.Providers {
-		lane := chart.Lane{Name: l.Provider + ", " + formatCount(l.Requests) + " requests"}
+		lane := chart.Lane{Name: l.Provider + ", " + numbered(l.Requests, "request", "requests")}
 		for _, span := range l.Spans {
 			lane.Segments = append(lane.Segments, segmentOf(span, l.Failed > 0 && l.Requests == 0))
 		}
@@ -126,7 +132,7 @@ func drawTimeline(t view.Timeline) template.HTML {
 // segmentOf returns a part of a provider's lane.
 func segmentOf(span view.Span, failed bool) chart.Segment {
 	took := humanDuration(span.To.Sub(span.From))
-	seg := chart.Segment{From: span.From, To: span.To, Class: "work", Title: formatCount(span.Requests) + " requests in " + took}
+	seg := chart.Segment{From: span.From, To: span.To, Class: "work", Title: numbered(span.Requests, "request", "requests") + " in " + took}
 	switch {
 	case span.Kind == "wait":
 		seg.Class, seg.Title = "wait", "waited "+took

@@ -33,6 +33,7 @@ type Bar struct {
 	Title string
 	At    time.Time // the title contains its Moment; zero: no time
 	Href  string    // page of the bar; empty: none
+	Label string    // below the bar, if it is the first or the last one; empty: none
 	Parts []Part    // from the bottom to the top
 }
 
@@ -48,7 +49,11 @@ func Bars(label string, bars []Bar) template.HTML {
 	if len(bars) > 0 && bars[0].Href != "" {
 		role = "group" // links are not part of an image
 	}
-	c := open("bars", role, label, barsHeight)
+	height := barsHeight
+	if len(bars) > 0 && bars[0].Label != "" {
+		height += axisHeight
+	}
+	c := open("bars", role, label, height)
 	top := 0.0
 	for _, b := range bars {
 		top = max(top, b.total())
@@ -61,6 +66,11 @@ func Bars(label string, bars []Bar) template.HTML {
 		c.column(b, float64(i)*width, width, barsHeight, (barsHeight-2)/max(top, 1e-9))
 		if b.Href != "" {
 			c.WriteString("</a>")
+		}
+	}
+	if height > barsHeight {
+		for i, anchor := range []string{"start", "end"}[:min(2, len(bars))] {
+			c.printf(`<text x="%d%%" y="%d" text-anchor="%s" aria-hidden="true">%s</text>`, 100*i, height-4, anchor, html.EscapeString(bars[i*(len(bars)-1)].Label))
 		}
 	}
 	return c.html()

@@ -39,8 +39,8 @@ func samples() map[string]template.HTML {
 		"sparkline":       Sparkline(`Age of <quotes> & "more"`, rising(3, 4, math.NaN(), 2, 9)),
 		"sparkline-empty": Sparkline("Age of quotes", nil),
 		"bars": Bars("Last runs", []Bar{
-			{Title: "Run 41, 5 Oct 00:00: 90 updated, 10 failed", At: start, Href: "/runs/41", Parts: []Part{{"updated", 90}, {"failed", 10}}},
-			{Title: "Run 42: nothing", Href: "/runs/42"},
+			{Title: "Run 41, 5 Oct 00:00: 90 updated, 10 failed", At: start, Href: "/runs/41", Label: "41", Parts: []Part{{"updated", 90}, {"failed", 10}}},
+			{Title: "Run 42: nothing", Href: "/runs/42", Label: "42"},
 		}),
 		"health": HealthBars("sim, last 24 h", []Cell{{"good", "5 Oct 00:00: 12 responses", start}, {State: "bad", Title: "3 failures"}, {State: "none", Title: "no requests"}}),
 		"step": Step(StepOptions{
@@ -59,8 +59,8 @@ func samples() map[string]template.HTML {
 		"step-one-value": Step(StepOptions{Label: "Budget", From: start, To: start.AddDate(0, 0, 30), Lines: []Line{{Points: rising(5)}}, Zero: true}),
 		"step-empty":     Step(StepOptions{Label: "Price", From: start, To: start.Add(time.Hour), Lines: []Line{{Points: rising(math.NaN())}}}),
 		"timeline": Timeline("Run 42", start, start.Add(4*time.Minute), []Lane{
-			{"plan", []Segment{{start, start.Add(time.Second), "work", "1 s"}}},
-			{"<sim>", []Segment{{start.Add(time.Second), start.Add(time.Minute), "work", "40 requests"}, {start.Add(time.Minute), start.Add(3 * time.Minute), "wait", "rate limit"}}},
+			{Name: "plan", Segments: []Segment{{start, start.Add(time.Second), "work", "1 s"}}, Note: ": first, second"},
+			{Name: "<sim>", Segments: []Segment{{start.Add(time.Second), start.Add(time.Minute), "work", "40 requests"}, {start.Add(time.Minute), start.Add(3 * time.Minute), "wait", "rate limit"}}},
 		}),
 	}
 }
@@ -97,6 +97,17 @@ func TestCharts_AreXMLWithoutStyles(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: got the error %v, want well-formed elements", name, err)
 				break
+			}
+		}
+	}
+}
+
+func TestStep_AxisOfWholeNumbersHasWholeLabels(t *testing.T) {
+	for _, top := range []float64{0, 1, 2, 4, 5, 7, 44, 100, 1000} {
+		s, _ := StepOptions{Lines: []Line{{Points: rising(top)}}, Zero: true, Whole: true}.scale()
+		for i := range ticks {
+			if v := s.tick(i); math.Abs(v-math.Round(v)) > 1e-9 || s.high < top {
+				t.Errorf("values up to %g: got a label at %g of %+v, want whole numbers up to the value", top, v, s)
 			}
 		}
 	}

@@ -29,6 +29,8 @@ type StepOptions struct {
 	Format func(float64) string
 	// Zero extends the axis down to 0.
 	Zero bool
+	// Whole labels the axis with whole numbers only.
+	Whole bool
 	// Stacked draws columns instead of lines: each line is a part of every column, the first one
 	// at the bottom. All lines have the same times.
 	Stacked bool
@@ -180,15 +182,23 @@ func (o StepOptions) scale() (s scale, ok bool) {
 			s.low -= margin
 		}
 	}
-	low, step := s.low, round((s.high-s.low)/(ticks-1))
+	low, step := s.low, o.round((s.high-s.low)/(ticks-1))
 	for s.low = math.Floor(low/step) * step; s.low+step*(ticks-1) < s.high; s.low = math.Floor(low/step) * step {
-		step = round(step * 1.01)
+		step = o.round(step * 1.01)
 	}
 	s.high = s.low + step*(ticks-1)
 	return s, ok
 }
 
-// round rounds v up to 1, 1.5, 2, 2.5, 3, 4, 5, 6 or 8 times a power of ten.
+// round rounds a step of the axis up to 1, 1.5, 2, 2.5, 3, 4, 5, 6 or 8 times a power of ten, and
+// then to a whole number if the labels are whole.
+func (o StepOptions) round(v float64) float64 {
+	if o.Whole {
+		return math.Ceil(round(max(1, v)))
+	}
+	return round(v)
+}
+
 func round(v float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, f := range []float64{1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10} {

@@ -10,6 +10,7 @@ import (
 type Lane struct {
 	Name     string
 	Segments []Segment
+	Note     string // after the name; empty: none
 }
 
 // Segment is a period of a lane.
@@ -34,7 +35,7 @@ func Timeline(label string, from, to time.Time, lanes []Lane) template.HTML {
 	text.WriteString(`<ul class="sr">`)
 	for i, l := range lanes {
 		y := i * laneHeight
-		c.printf(`<text class="lane" x="0" y="%d">%s</text>`, y+14, html.EscapeString(l.Name))
+		c.printf(`<text class="lane" x="0" y="%d">%s</text>`, y+14, html.EscapeString(l.Name+l.Note))
 		c.rect("track", 0, float64(y+20), 100, laneBar, "")
 		for _, s := range l.Segments {
 			x := 100 * at.share(s.From)
