@@ -107,6 +107,7 @@ func TestProvider_ShowsItsHistory(t *testing.T) {
 
 func TestProvider_FiltersRequestsAndSendsTest(t *testing.T) {
 	w := newWorld(t)
+	mustContain(t, w.visit(t, adminToken).get("/providers/sim").body, "No request since the server started.")
 	w.sample.clients.request(t)
 	v := w.visit(t, adminToken)
 	mustContain(t, v.get("/providers/sim").body, "/v1/markets/aurum/batch/49", "503")

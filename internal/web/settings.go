@@ -1,6 +1,7 @@
 package web
 
 import (
+	"html/template"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,11 @@ type settingsPage struct {
 	Changed  bool // only settings that are not defaults
 	Total    int
 	Empty    emptyState
+}
+
+// Breakable returns a name that a narrow column breaks only after an underscore.
+func (settingsPage) Breakable(name string) template.HTML {
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(name), "_", "_<wbr>")) //nolint:gosec // the name is escaped
 }
 
 // settings shows the settings of this process. Secrets are masked already.

@@ -106,15 +106,15 @@ func TestSettings_ShowValuesWithTheirOrigin(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
 	body := v.get("/settings").body
-	mustContain(t, body, "MARKET_PRICE_TTL", "6h", "default", "MARKET_PRICE_SYNC_SECRET")
+	mustContain(t, body, "MARKET_<wbr>PRICE_<wbr>TTL", "6h", "default", "MARKET_<wbr>PRICE_<wbr>SYNC_<wbr>SECRET")
 	for _, secret := range []string{marketSecret, adminToken, "platform-token-of-the-tests"} {
 		if strings.Contains(body, secret) {
 			t.Errorf("the page shows the secret %q, want no secret", secret)
 		}
 	}
 	changed := v.get("/settings?changed=1&name=data").body
-	mustContain(t, changed, "DATA_DIR", "environment")
-	if strings.Contains(changed, "MARKET_PRICE_TTL") {
+	mustContain(t, changed, "DATA_<wbr>DIR", "environment")
+	if strings.Contains(changed, "PRICE_<wbr>TTL") {
 		t.Error("the filtered page shows MARKET_PRICE_TTL, which has its default, want only changed settings")
 	}
 	mustContain(t, v.get("/settings?name=nope").body, "No setting matches the filter.")
