@@ -24,18 +24,16 @@ const (
 	rangeRows = `item WHERE inventory.id >= $1 AND inventory.id < $2` + differing
 	batchRows = `item JOIN refresh_item r ON r.item_id = item.id
 WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <> r.price_before` + differing
-	itemRows = `item WHERE item.id = $1` + differing
 	userRows = `item WHERE inventory.user_key = $1 AND inventory.app_id = $2 AND inventory.context_id = $3` + differing
 
 	applyToRange = applyPrice + rangeRows
 	applyToBatch = applyPrice + batchRows
-	applyToItem  = applyPrice + itemRows
 	applyToUser  = applyPrice + userRows
 
 	lockRangePostgres = findRows + rangeRows + lockByID
 	lockBatchPostgres = findRows + batchRows + lockByID
-	lockItemPostgres  = findRows + itemRows + lockByID
 	lockUserPostgres  = findRows + userRows + lockByID
+	lockItemsPostgres = findRows + `item WHERE item.id = ANY(CAST($1 AS bigint[]))` + differing + lockByID
 )
 
 // applyPrices copies prices to the rows whose value differs. It returns the number of
@@ -81,8 +79,8 @@ func ApplyToBatch(t *db.Tx, job int64, batch int) (int64, error) {
 	return applyPrices(t, applyToBatch, lockBatchPostgres, job, batch)
 }
 
-// ApplyToItem copies the price of an item to all its rows.
-func ApplyToItem(t *db.Tx, id int64) error {
-	_, err := applyPrices(t, applyToItem, lockItemPostgres, id)
+// ApplyToItems copies the prices of items to all their rows.
+func ApplyToItems(t *db.Tx, ids []int64) error {
+	_, err := applyPrices(t, applyPrice+`item WHERE item.id `+t.Dialect.OneOf(1)+differing, lockItemsPostgres, t.Dialect.EncodeIDs(ids))
 	return err
 }

@@ -89,13 +89,6 @@ func acceptProvider(t *db.Tx, provider, market string) (int64, error) {
 	return int64(len(ended)), err
 }
 
-// knowsItem reports whether the item exists.
-func knowsItem(t *db.Tx, key catalog.Key) (known bool, err error) {
-	err = t.QueryRow(`SELECT EXISTS (SELECT 1 FROM item WHERE app_id = $1 AND name = $2 AND phase = $3)`,
-		key.AppID, key.Name, key.Phase).Scan(&known)
-	return known, err
-}
-
 // itemIDs returns the ids of items, without repetitions. If an item is unknown, it returns an
 // error of the kind fault.NotFound.
 func itemIDs(ctx context.Context, s *db.DB, keys []catalog.Key) ([]int64, error) {
@@ -129,43 +122,59 @@ func failedWith(ctx context.Context, s *db.DB, job int64, cause string) (found b
 	return found, err
 }
 
-// acceptItem publishes the held price of an item, with its price point and inventory rows. It
-// returns false if the item has no held price.
-func acceptItem(t *db.Tx, key catalog.Key) (bool, error) {
+// acceptItems publishes the held prices of items, with their price points and inventory rows. It
+// returns how many it accepted, and ignores items without a held price.
+func acceptItems(t *db.Tx, items []int64) (int, error) {
+	// Batches of jobs lock items in the same order.
+	if err := t.ExecPostgres(`
+		SELECT count(*) FROM (
+			SELECT id FROM item WHERE id = ANY(CAST($1 AS bigint[])) ORDER BY id FOR NO KEY UPDATE) held`, items); err != nil {
+		return 0, err
+	}
 	accepted := pricing.State{ReleasedAt: t.Now()} // the guard ignores older reference prices
 	guard := pricing.EncodeGuard(&accepted, &pricing.Move{})
-	var id int64
-	err := t.QueryRow(`
-		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, guard = $5, price_updated_at = $4, price_checked_at = $4, rev = rev + 1,
+	ids, err := db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
+		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, guard = $3, price_updated_at = $2, price_checked_at = $2, rev = rev + 1,
 			range_low = CASE WHEN candidate < range_low THEN candidate ELSE range_low END,
 			range_high = CASE WHEN candidate > range_high THEN candidate ELSE range_high END
-		WHERE app_id = $1 AND name = $2 AND phase = $3 AND candidate > 0 RETURNING id`,
-		key.AppID, key.Name, key.Phase, db.Micros(t.Now()), guard).Scan(&id)
-	if found, err := db.Found(err); !found {
-		return false, err
+		WHERE id `+t.Dialect.OneOf(1)+` AND candidate > 0 RETURNING id`,
+		t.Dialect.EncodeIDs(items), db.Micros(t.Now()), guard)
+	if err != nil || len(ids) == 0 {
+		return 0, err
 	}
-	if err := dropPointsAhead(t, []int64{id}); err != nil {
-		return false, err
+	slices.Sort(ids)
+	if err := dropPointsAhead(t, ids); err != nil {
+		return 0, err
 	}
 	if _, err := t.Exec(writePointsSQL+`
 		SELECT id, CAST($2 AS BIGINT), price_updated_at, price_checked_at, quotes_at, price, status,
 			average, median, consensus, interval_low, interval_high, candidate, candidate_at, rate_set, level_set, method_version,
 			coalesce((SELECT p.used FROM price_point p WHERE p.item_id = item.id ORDER BY p.at DESC LIMIT 1), ''), method, guard,
 			coalesce((SELECT quotes FROM item_quotes WHERE item_id = id), '[]')
-		FROM item WHERE id = $1`,
-		id, db.Micros(t.Now())); err != nil {
-		return false, err
+		FROM item WHERE id `+t.Dialect.OneOf(1),
+		t.Dialect.EncodeIDs(ids), db.Micros(t.Now())); err != nil {
+		return 0, err
 	}
-	if err := event.Add(t, event.PricesChanged{Items: []int64{id}}); err != nil {
-		return false, err
+	if err := event.Add(t, event.PricesChanged{Items: ids}); err != nil {
+		return 0, err
 	}
-	if err := inventory.ApplyToItem(t, id); err != nil {
-		return false, err
+	if err := inventory.ApplyToItems(t, ids); err != nil {
+		return 0, err
 	}
-	if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id = $1`, id); err != nil {
-		return false, err
+	if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id `+t.Dialect.OneOf(1), t.Dialect.EncodeIDs(ids)); err != nil {
+		return 0, err
 	}
-	return true, catalog.PricesChanged(t, []int64{id >> 32})
+	var buckets []int64
+	for _, id := range ids {
+		buckets = append(buckets, id>>32)
+	}
+	return len(ids), catalog.PricesChanged(t, slices.Compact(buckets))
+}
+
+// heldItems returns the ids of items with a held price.
+func heldItems(t *db.Tx, limit int) ([]int64, error) {
+	return db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) },
+		`SELECT id FROM item WHERE candidate > 0 ORDER BY id LIMIT $1`, limit)
 }
 
 // SetCurrency stores the currency of all prices in a new database. In an existing database it

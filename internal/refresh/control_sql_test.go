@@ -10,6 +10,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
+	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
@@ -18,23 +19,18 @@ import (
 	"assay/internal/view"
 )
 
-func TestKnowsItem_ComparesBytes(t *testing.T) {
+func TestItemIDs_ComparesBytes(t *testing.T) {
 	each(t, func(f *fixture) {
-		f.items("A")
-		f.Tx(func(tx *db.Tx) error {
-			known, err := refresh.KnowsItem(tx, key("A"))
-			f.Is("A is known", known, true)
-			if err != nil {
-				return err
-			}
-			known, err = refresh.KnowsItem(tx, key("a"))
-			f.Is("a is registered", known, false)
-			return err
-		})
+		ids := f.items("A")
+		got, err := refresh.ItemIDs(f.Context(), f.DB, []catalog.Key{key("A")})
+		f.Must(err)
+		f.Is("ids of A", fmt.Sprint(got), fmt.Sprint(ids))
+		_, err = refresh.ItemIDs(f.Context(), f.DB, []catalog.Key{key("a")})
+		f.Is("a is unknown", fault.Of(err) != nil && fault.Of(err).Kind == fault.NotFound, true)
 	})
 }
 
-func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
+func TestAcceptItems_PublishesTheHeldPrice(t *testing.T) {
 	each(t, func(f *fixture) {
 		ids := f.items("A", "B")
 		u := f.own("u", ids[0], ids[1])
@@ -49,15 +45,15 @@ func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
 		f.Tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 		f.Is("check time of an item with a held price", f.item(name).CheckedAt, dbtest.Epoch)
 		f.Now = f.Now.Add(time.Hour)
-		accept := func(k catalog.Key) (ok bool) {
+		accept := func(items ...int64) (n int) {
 			f.Tx(func(tx *db.Tx) (err error) {
-				ok, err = refresh.AcceptItem(tx, k)
+				n, err = refresh.AcceptItems(tx, items)
 				return err
 			})
-			return ok
+			return n
 		}
 		bucket, before := catalog.Bucket(name), f.versions()
-		f.Is("the held price was accepted", accept(key(name)), true)
+		f.Is("accepted prices", accept(ids...), 1)
 		f.Is("version of the item's bucket", f.versions()[bucket], before[bucket]+1)
 		got := f.item(name)
 		f.Is("item after the acceptance", fmt.Sprint(int64(got.Price), int64(got.Candidate), got.CandidateAt.IsZero(), got.UpdatedAt.Equal(f.Now), got.CheckedAt.Equal(f.Now)), "40 0 true true true")
@@ -68,8 +64,7 @@ func TestAcceptItem_AcceptsAHeldPrice(t *testing.T) {
 		if got := f.values(u); !slices.Equal(got, want) {
 			f.Errorf("got the values %v, want %v", got, want)
 		}
-		f.Is("the held price was accepted twice", accept(key(name)), false)
-		f.Is("accepted a price of an unknown item", accept(key("unknown")), false)
+		f.Is("prices accepted again", accept(ids...), 0)
 	})
 }
 
@@ -272,8 +267,8 @@ func TestStoreEstimates_IncrementsPriceVersionOfItsBuckets(t *testing.T) {
 		f.Is("sum is known after an unknown outcome", known, false)
 		expect("A is estimated, no provider responded for B", 1, 0)
 		f.Tx(func(tx *db.Tx) error {
-			done, err := refresh.AcceptItem(tx, key("A"))
-			f.Is("a price was accepted", done, false)
+			n, err := refresh.AcceptItems(tx, []int64{f.item("A").ID})
+			f.Is("accepted prices", n, 0)
 			return err
 		})
 		expect("acceptance without a held price", 0, 0)

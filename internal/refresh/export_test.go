@@ -26,7 +26,8 @@ const FoldPoints = foldPoints
 // The tests run these SQL functions on both databases.
 var (
 	AbandonUnits     = abandonUnits
-	AcceptItem       = acceptItem
+	AcceptItems      = acceptItems
+	ItemIDs          = itemIDs
 	AcceptProvider   = acceptProvider
 	ApplyBatch       = applyBatch
 	ApplyRange       = applyNextRange
@@ -42,7 +43,6 @@ var (
 	HasDueMissing    = hasDueMissing
 	JobUnits         = jobUnits
 	WriteNamedQuotes = writeNamedQuotes
-	KnowsItem        = knowsItem
 	MarketFiles      = marketFiles
 	MarketHistory    = marketHistory
 	ValidationStates = validationStates

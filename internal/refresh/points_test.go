@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"assay/internal/catalog"
-	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
@@ -78,12 +77,7 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 		note("held: another status", first)
 	}
 	w.clock.Add(time.Minute)
-	done := false
-	must(t, w.store.InTx(t.Context(), func(tx *db.Tx) (err error) {
-		done, err = refresh.AcceptItem(tx, catalog.Key{AppID: catalog.CS2, Name: name})
-		return err
-	}))
-	equal(t, "accepted", done, true)
+	must(t, w.engine.AcceptItem(t.Context(), catalog.Key{AppID: catalog.CS2, Name: name}))
 	note("accepted", first)
 	w.checkIdle()
 

@@ -2,6 +2,8 @@ package refresh
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"assay/internal/catalog"
 	"assay/internal/db"
@@ -74,26 +76,65 @@ func checkChosen(keys []catalog.Key) error {
 	return nil
 }
 
-// AcceptItems accepts the held prices of the given items, and returns how many it accepted. It
-// ignores items without a held price. If an item is unknown, it returns an error and accepts
-// nothing.
+// acceptedAtOnce is the maximum number of prices that one transaction accepts.
+const acceptedAtOnce = 100
+
+// AcceptItems publishes the held prices of the given items and applies them to all inventory rows.
+// It ignores items without a held price. If an item is unknown, it returns an error and accepts
+// nothing. It returns how many prices it accepted, also with another error.
 func (e *Engine) AcceptItems(ctx context.Context, keys []catalog.Key) (accepted int, err error) {
 	if err := checkChosen(keys); err != nil {
 		return 0, err
 	}
-	if _, err := itemIDs(ctx, e.store, keys); err != nil {
+	ids, err := itemIDs(ctx, e.store, keys)
+	if err != nil {
 		return 0, err
 	}
-	for _, key := range keys {
-		switch err := e.AcceptItem(ctx, key); {
-		case err == nil:
-			accepted++
-		case fault.Of(err) == nil || fault.Of(err).Code != "no_candidate":
+	for some := range slices.Chunk(ids, acceptedAtOnce) {
+		n, err := e.accept(ctx, func(*db.Tx) ([]int64, error) { return some, nil })
+		if accepted += n; err != nil {
 			return accepted, err
 		}
 	}
 	return accepted, nil
 }
+
+// AcceptHeld accepts all held prices, but at most the given number. It returns how many it
+// accepted, also with an error.
+func (e *Engine) AcceptHeld(ctx context.Context, most int) (accepted int, err error) {
+	for accepted < most {
+		n, err := e.accept(ctx, func(tx *db.Tx) ([]int64, error) { return heldItems(tx, min(acceptedAtOnce, most-accepted)) })
+		if accepted += n; err != nil || n == 0 {
+			return accepted, err
+		}
+	}
+	return accepted, nil
+}
+
+// accept accepts the held prices of the items that find returns, in one transaction.
+func (e *Engine) accept(ctx context.Context, find func(*db.Tx) ([]int64, error)) (accepted int, err error) {
+	err = e.store.InTx(ctx, func(tx *db.Tx) error {
+		items, err := find(tx)
+		if err != nil {
+			return err
+		}
+		if accepted, err = acceptItems(tx, items); err == nil && accepted == 0 {
+			err = errNothingHeld
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, errNothingHeld):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return accepted, nil
+}
+
+// errNothingHeld rolls back a transaction that accepts no price, so that the audit log does not
+// record it.
+var errNothingHeld = errors.New("no item has a held price")
 
 func (e *Engine) start(ctx context.Context, job Job) (Started, error) {
 	var s Started
@@ -201,20 +242,11 @@ func (e *Engine) checkProvider(provider string) error {
 	return nil
 }
 
-// AcceptItem publishes the held price of an item and applies it to all inventory rows.
+// AcceptItem is AcceptItems for one item. It returns an error if the item has no held price.
 func (e *Engine) AcceptItem(ctx context.Context, key catalog.Key) error {
-	return e.store.InTx(ctx, func(tx *db.Tx) error {
-		known, err := knowsItem(tx, key)
-		if err != nil {
-			return err
-		}
-		if !known {
-			return key.NotFound()
-		}
-		accepted, err := acceptItem(tx, key)
-		if err == nil && !accepted {
-			err = fault.New(fault.Conflict, "no_candidate", "This item has no held price.")
-		}
-		return err
-	})
+	accepted, err := e.AcceptItems(ctx, []catalog.Key{key})
+	if err == nil && accepted == 0 {
+		err = fault.New(fault.Conflict, "no_candidate", "This item has no held price.")
+	}
+	return err
 }

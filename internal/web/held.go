@@ -7,7 +7,6 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/money"
-	"assay/internal/refresh"
 	"assay/internal/view"
 )
 
@@ -118,11 +117,22 @@ func (s *itemPages) acceptItems(w http.ResponseWriter, r *http.Request, sess ses
 		return err
 	}
 	accepted, err := s.Engine.AcceptItems(r.Context(), keys)
-	message := numbered(accepted, "held price is accepted.", "held prices are accepted.")
+	note := ""
 	if rest := len(keys) - accepted; rest > 0 {
-		message += " " + numbered(rest, "selected item has no held price.", "selected items have no held price.")
+		note = " " + numbered(rest, "selected item has no held price.", "selected items have no held price.")
 	}
-	return s.done(w, r, sess, flash{Good: accepted > 0, Text: message}, err)
+	return s.accepted(w, r, sess, accepted, note, err)
+}
+
+// accepted shows how many held prices an action accepted, and a note. An action that fails may have
+// accepted some.
+func (s *itemPages) accepted(w http.ResponseWriter, r *http.Request, sess session, n int, note string, err error) error {
+	text := numbered(n, "held price is accepted.", "held prices are accepted.")
+	if err == nil || n == 0 {
+		return s.done(w, r, sess, flash{Good: n > 0, Text: text + note}, err)
+	}
+	s.Logger.WarnContext(r.Context(), "held prices were accepted only in part", "accepted", n, "error", err)
+	return s.done(w, r, sess, flash{Text: text + " The others are not, because of an error. Accept them again."}, nil)
 }
 
 // mostAccepted is the maximum number of prices that one form accepts.
@@ -141,29 +151,8 @@ func (s *itemPages) acceptAll(w http.ResponseWriter, r *http.Request, sess sessi
 	if !ok {
 		return err
 	}
-	accepted, cursor := 0, ""
-	for accepted < mostAccepted {
-		found, err := s.Items.Held(r.Context(), cursor, refresh.MaxChosen)
-		if err != nil {
-			return err
-		}
-		keys := make([]catalog.Key, len(found.Items))
-		for i := range found.Items {
-			keys[i] = found.Items[i].Key
-		}
-		if len(keys) == 0 {
-			break
-		}
-		n, err := s.Engine.AcceptItems(r.Context(), keys)
-		if accepted += n; err != nil {
-			return err
-		}
-		if found.NextCursor == nil {
-			break
-		}
-		cursor = *found.NextCursor
-	}
-	return s.done(w, r, sess, flash{Good: true, Text: numbered(accepted, "held price is accepted.", "held prices are accepted.")}, nil)
+	accepted, err := s.Engine.AcceptHeld(r.Context(), mostAccepted)
+	return s.accepted(w, r, sess, accepted, "", err)
 }
 
 // acceptQuestion returns the question that the user confirms before n held prices are accepted.

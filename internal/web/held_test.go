@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"assay/internal/admission"
 	"assay/internal/catalog"
 )
 
@@ -71,6 +72,37 @@ func TestHeld_AcceptsSelectedPrices(t *testing.T) {
 	}
 	v.post("/held/accept", "back", "/held")
 	mustContain(t, v.get("/held").body, "No price is held.")
+}
+
+// Other pages wait for the same slot, so it must stay free while hundreds of prices are written.
+func TestHeld_AcceptingAllTakesNoSlot(t *testing.T) {
+	w := newWorld(t)
+	w.hold()
+	v := w.visit(t, adminToken)
+	leave, err := w.gate.Enter(t.Context(), admission.List)
+	must(t, err)
+	v.post("/held/accept", "back", "/held", "confirmed", "1")
+	leave()
+	mustContain(t, v.get("/held").body, "13 held prices are accepted.", "No price is held")
+}
+
+func TestHeld_PartialFailureNamesTheAcceptedPrices(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`UPDATE item SET candidate = price * 3, candidate_at = 1 WHERE price > 0`)
+	w.exec(`CREATE TRIGGER full BEFORE UPDATE ON item WHEN old.id = (SELECT max(id) FROM item WHERE price > 0) BEGIN SELECT raise(ABORT, 'a fault'); END`)
+	held := func() int { return int(mustFloat(t, w.read(`SELECT count(*) FROM item WHERE candidate > 0`))) }
+	before := held()
+	v := w.visit(t, adminToken)
+	v.post("/held/accept", "back", "/held", "confirmed", "1")
+	if got := before - held(); got != 100 {
+		t.Fatalf("got %d accepted prices of %d, want 100", got, before)
+	}
+	mustContain(t, v.get("/held").body, "100 held prices are accepted. The others are not, because of an error. Accept them again.")
+	w.exec(`DROP TRIGGER full`)
+	v.post("/held/accept", "back", "/held", "confirmed", "1")
+	if got := held(); got != 0 {
+		t.Errorf("got %d held prices after another acceptance, want 0", got)
+	}
 }
 
 func TestHeld_AcceptButtonsNameTheItem(t *testing.T) {

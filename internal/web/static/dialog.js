@@ -18,6 +18,10 @@
       e.preventDefault();
       dialog.close();
     });
+    // One submission is enough. The browser has read the fields of the form by the next task.
+    dialog.addEventListener("submit", function (e) {
+      setTimeout(function () { if (e.submitter) e.submitter.disabled = true; });
+    });
     dialog.showModal();
     return true;
   }
