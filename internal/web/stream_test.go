@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,12 +186,14 @@ func (b *browser) keeps(w *world, address string) {
 		window.top400 = scrollY;
 		window.swapped = new Set();
 		document.addEventListener("htmx:afterSwap", e => swapped.add(e.detail.target.id));
+		// The trigger "stream" may be throttled.
+		window.update = part => { htmx.ajax("GET", part.getAttribute("hx-get"), {source: part, event: new Event("stream")}).catch(() => {}) };
 	})()`))
 	for i := range 10 {
 		w.clock.add(time.Minute)
-		b.do(chromedp.Evaluate[chromedp.Void](`swapped.clear(), document.querySelectorAll("[data-stream]").forEach(part => htmx.trigger(part, "stream"))`))
+		b.do(chromedp.Evaluate[chromedp.Void](`swapped.clear(), document.querySelectorAll("[data-stream]").forEach(update)`))
 		// A busy server may refuse a request. The part then requests its content again.
-		b.until("the update of "+address, `parts.length > 0 && parts.every(id => swapped.has(id) || (document.querySelector("#" + id + ".htmx-request") || htmx.trigger("#" + id, "stream"), false))`)
+		b.until("the update of "+address, `parts.length > 0 && parts.every(id => swapped.has(id) || (document.querySelector("#" + id + ".htmx-request") || update(document.getElementById(id)), false))`)
 		const lost = `Object.entries({
 			focus: document.activeElement === focused && document.contains(focused), scroll: scrollY === top400,
 			details: folds.every((d, i) => document.contains(d) && d.open === opened[i]),
@@ -202,6 +205,30 @@ func (b *browser) keeps(w *world, address string) {
 			return
 		}
 	}
+}
+
+func TestBrowser_ShowsThatTheServerIsBusy(t *testing.T) {
+	w := newWorld(t)
+	if !w.handler.(*site).assets.has(htmxFile) {
+		t.Skip("the page is built without scripts")
+	}
+	var busy atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if busy.Load() && r.Header.Get("HX-Request") != "" {
+			rw.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.handler.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.signIn(adminToken)
+	b.open("/held")
+	const update = `htmx.ajax("GET", "/held", {source: "#around", event: new Event("stream")}).catch(() => {}), `
+	busy.Store(true)
+	b.until("the notice", update+`/^The server is busy. The figures are those of \d\d:\d\d:\d\d\.$/.test(connection.textContent) && !connection.hidden && !document.body.classList.contains("lost")`)
+	busy.Store(false)
+	b.until("the end of the notice", update+`connection.hidden && connection.textContent.startsWith("Connection lost.")`)
 }
 
 func TestBrowser_HasKeys(t *testing.T) {

@@ -17,6 +17,7 @@
   function lost(now) {
     var note = document.getElementById("connection");
     if (!note || now === isLost) return;
+    if (now) busy(false); // restores the text
     isLost = now;
     note.hidden = !now;
     document.body.classList.toggle("lost", now);
@@ -25,6 +26,18 @@
       else b.removeAttribute("aria-disabled");
     });
     if (!now) refresh("run events");
+  }
+
+  // busy shows that the server does not update the parts now. Actions stay possible.
+  var updatedAt = new Date();
+  var text = "";
+
+  function busy(now) {
+    var note = document.getElementById("connection");
+    if (!note || isLost) return;
+    if (text === "") text = note.textContent;
+    note.textContent = now ? "The server is busy. The figures are those of " + updatedAt.toTimeString().slice(0, 8) + "." : text;
+    note.hidden = !now;
   }
 
   document.addEventListener("submit", function (e) {
@@ -131,8 +144,11 @@
     document.dispatchEvent(new CustomEvent("assay:updated"));
     announce();
     lost(false);
+    updatedAt = new Date();
+    busy(false);
   });
   document.addEventListener("htmx:sendError", function () { lost(true); });
+  document.addEventListener("htmx:responseError", function (e) { if (e.detail.xhr.status >= 500) busy(true); });
   document.addEventListener("visibilitychange", function () { if (!document.hidden) refresh("run events"); });
 
   announce();
