@@ -285,13 +285,15 @@ func (s *Situation) addProvider(p *ProviderDebug) {
 		s.Down = append(s.Down, p.Provider)
 	case p.Health == provider.HealthDegraded && !slices.ContainsFunc(p.Markets, func(m MarketDebug) bool { return m.Quarantine != nil }):
 		s.Degraded = append(s.Degraded, p.Provider)
+	case p.Health == provider.HealthUnknown:
+		s.Unrequested++
 	}
 	if p.Budget.Low {
 		s.LowBudget = append(s.LowBudget, p.Provider)
 	}
 	for _, m := range p.Markets {
 		if m.Quarantine != nil {
-			s.Quarantined = append(s.Quarantined, MarketTrouble{p.Provider, m.Market, *m.Quarantine})
+			s.Quarantined = append(s.Quarantined, MarketTrouble{p.Provider, m.Market, quarantineReason(p.Provider, m.Market, *m.Quarantine)})
 		}
 	}
 }

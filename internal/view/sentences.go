@@ -18,7 +18,7 @@ func (e *explainer) sentences(x *Explanation) []string {
 	e.writeExcludedQuotes(write)
 	for _, m := range e.refused {
 		write("The newest response of %s has been in quarantine since %s: %s. The market's last valid response counts until it is a day old.",
-			m.Market, minute(m.Since), strings.TrimPrefix(m.Reason, m.Provider+": "+m.Market+": quarantined: "))
+			m.Market, minute(m.Since), quarantineReason(m.Provider, m.Market, m.Reason))
 	}
 	e.writeStatus(x, write)
 	e.writeGuard(write)
@@ -26,6 +26,11 @@ func (e *explainer) sentences(x *Explanation) []string {
 		write("Quotes have been fetched since this estimate. The next run uses them.")
 	}
 	return out
+}
+
+// quarantineReason returns the stored reason of a quarantine without its prefix.
+func quarantineReason(provider, market, stored string) string {
+	return strings.TrimPrefix(stored, provider+": "+market+": quarantined: ")
 }
 
 // sentenceWriter adds a formatted sentence.

@@ -24,6 +24,7 @@ type Situation struct {
 	Failing     []string // failing health checks of the server
 	Ledger      *LedgerVerification
 	Configured  int             // number of providers
+	Unrequested int             // providers that were not requested yet
 	Down        []string        // providers whose last fetches all failed, or whose breaker is open
 	Degraded    []string        // providers with some failed fetches
 	Paused      []string        // providers paused by an operator
@@ -92,7 +93,7 @@ func VerdictsOf(s *Situation) []Verdict {
 	}
 	if !slices.ContainsFunc(out, func(v Verdict) bool { return v.Level != "calm" }) && s.Prices > 0 {
 		// Held prices are not a problem. Their verdict follows the good one.
-		good := Verdict{Level: "good", Text: fmt.Sprintf("Everything works: %s%s", responding(s.Configured), basis(s)), Action: "Show prices", Href: "/items"}
+		good := Verdict{Level: "good", Text: fmt.Sprintf("Everything works: %s%s", responding(s.Configured, s.Unrequested), basis(s)), Action: "Show prices", Href: "/items"}
 		out = append([]Verdict{good}, out...)
 	}
 	if len(out) == 0 {
@@ -123,11 +124,24 @@ func countOf(n, all int, names []string) string {
 	return fmt.Sprintf("%d of %d providers fail (%s)", n, all, list(names))
 }
 
-func responding(n int) string {
-	if n == 1 {
+// responding describes the providers of a server without a failure.
+func responding(all, unrequested int) string {
+	switch responded := all - unrequested; {
+	case responded == 0:
+		return "no provider was requested yet"
+	case unrequested > 0:
+		has, were := "have", "were"
+		if responded == 1 {
+			has = "has"
+		}
+		if unrequested == 1 {
+			were = "was"
+		}
+		return fmt.Sprintf("%d of %d providers %s responded, and %d %s not requested yet", responded, all, has, unrequested, were)
+	case all == 1:
 		return "the provider responds"
 	}
-	return fmt.Sprintf("all %d providers respond", n)
+	return fmt.Sprintf("all %d providers respond", all)
 }
 
 // listed is the number of names in a sentence.

@@ -22,6 +22,11 @@ func TestVerdictsOf_PutsTheMostImportantFirst(t *testing.T) {
 			"good Everything works: all 4 providers respond; 95 % of 23,990 prices are based on quotes at most 12 min old. -> /items",
 		},
 		{
+			"two providers were not requested yet",
+			view.Situation{Configured: 3, Unrequested: 2, Prices: 5, QuoteAge: 12 * time.Minute, Last: ended},
+			"good Everything works: 1 of 3 providers has responded, and 2 were not requested yet; 95 % of 5 prices are based on quotes at most 12 min old. -> /items",
+		},
+		{
 			"two providers fail",
 			view.Situation{Configured: 4, Down: []string{"a", "b"}, Prices: 23_990, QuoteAge: 31 * time.Minute, Last: ended},
 			"bad 2 of 4 providers fail (a and b); 95 % of 23,990 prices are based on quotes at most 31 min old. -> /providers",
