@@ -117,6 +117,9 @@ func (s *providerPages) fillHistory(r *http.Request, page *providerPage, name st
 	return err
 }
 
+// First reports whether the market's file had no valid response before.
+func (q quarantineRow) First() bool { return q.Refused != nil && q.Refused.Before == 0 }
+
 // Item returns the item of a name in a refused response.
 func (q quarantineRow) Item(m refresh.Moved) itemRef {
 	return refOf(catalog.Key{AppID: q.AppID, Name: m.Name, Phase: m.Phase})

@@ -76,7 +76,7 @@ func providerBadge(p view.ProviderDebug, quarantined bool, now time.Time) badge 
 	case p.Health == provider.HealthDown && p.Breaker != "open":
 		return badge{"bad", "Down", "Its last fetches failed. The next run requests it again."}
 	case quarantined:
-		return badge{"warn", "Quarantined", "A response failed validation. The last valid response is used."}
+		return badge{"warn", "Quarantined", "A response failed validation and is not used."}
 	case p.Breaker == "open" || p.Breaker == "halfOpen":
 		return badgeOf("breaker", p.Breaker)
 	case p.BlockedUntil != nil && p.BlockedUntil.After(now):

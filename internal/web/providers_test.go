@@ -94,6 +94,9 @@ func TestProvider_ShowsItsHistory(t *testing.T) {
 	mustContain(t, v.get("/providers/waxpeer").body, "No request in this period.", "No request in the last 24 hours.")
 	mustContain(t, v.get("/providers/pricelist").body, "In quarantine", "fewer than half of the 90 names before", "Accept skinport",
 		"<dt>Names before</dt><dd>90</dd>", "<dt>Names after</dt><dd>30</dd>", "<dt>Names in both</dt><dd>30</dd>", "Sticker | Team 89 (Holo)", "missing")
+	mustContain(t, v.get("/providers/pricelist").body, "The last valid response is used until")
+	w.exec(`UPDATE market_file SET refused = '{"before":0,"after":30}' WHERE quarantine <> ''`)
+	mustContain(t, v.get("/providers/pricelist").body, "Nothing of this market is used until a response is valid or you accept it.")
 	must(t, w.engine.AcceptProvider(t.Context(), "pricelist", ""))
 	if body := v.get("/providers/pricelist").body; strings.Contains(body, "quarantine") {
 		t.Error("after the acceptance: got a page with a quarantine, want none")
