@@ -45,6 +45,8 @@ func (r *RunBar) failed() bool { return r != nil && (r.State == "failed" || r.Ou
 type Tile struct {
 	Key    string // quoteAge (seconds), updated (items), failed (items), budgetLeft (millionths)
 	Now    *int64 // nil: unknown, or no budget
+	Run    string // id of the run that Now counts; empty: none
+	Kind   string // kind of the run
 	Points []TilePoint
 }
 
@@ -224,6 +226,8 @@ func (r *OverviewReader) tiles(ctx context.Context, jobs []refresh.Job, state re
 		}
 		updated.Points = append(updated.Points, TilePoint{j.FinishedAt, j.Counts.Updated})
 		failed.Points = append(failed.Points, TilePoint{j.FinishedAt, j.Counts.Failed})
+		updated.Run, updated.Kind = strconv.FormatInt(j.ID, 10), string(j.Kind)
+		failed.Run, failed.Kind = updated.Run, updated.Kind
 	}
 	for _, t := range []*Tile{&updated, &failed, &left} {
 		if n := len(t.Points); n > 0 {

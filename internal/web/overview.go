@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/internal/money"
+	"assay/internal/refresh"
 	"assay/internal/view"
 	"assay/internal/web/chart"
 )
@@ -80,9 +81,9 @@ func figureOf(t view.Tile) figure {
 		f.Label, f.Note, f.Href = "Age of quotes", "95 % of prices use newer quotes", "/items"
 		format = func(n int64) string { return coarse(time.Duration(n) * time.Second) }
 	case "updated":
-		f.Label, f.Note, f.Href = "Updated", "items in the last run", "/runs"
+		f.Label, f.Note, f.Href = "Updated", "items in "+countedRun(t), "/runs"
 	case "failed":
-		f.Label, f.Note, f.Href = "Failed", "items in the last run", "/runs"
+		f.Label, f.Note, f.Href = "Failed", "items in "+countedRun(t), "/runs"
 	case "budgetLeft":
 		f.Label, f.Note, f.Href = "Budget left", "of the provider with the least left", "/providers"
 		format = func(n int64) string { return strconv.FormatInt(n*100/money.Scale, 10) + " %" }
@@ -101,6 +102,17 @@ func figureOf(t view.Tile) figure {
 		f.Spark = chart.Sparkline(f.Label+" in the last seven days, now "+f.Value, points)
 	}
 	return f
+}
+
+// countedRun names the run that a tile counts.
+func countedRun(t view.Tile) string {
+	switch {
+	case t.Run == "":
+		return "the last run"
+	case t.Kind == string(refresh.Missing):
+		return "run " + t.Run + ", missing prices"
+	}
+	return "run " + t.Run
 }
 
 // runBars draws the last runs, the oldest on the left.

@@ -161,7 +161,7 @@ func TestOverview_ShowsRunOfMissingPrices(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`DELETE FROM refresh_job WHERE kind <> 'missing'`)
 	body := w.visit(t, adminToken).get("/").body
-	mustContain(t, body, `href="/runs/40">Run 40`, "missing")
+	mustContain(t, body, `href="/runs/40">Run 40`, "missing", "items in run 40, missing prices")
 	if strings.Contains(body, "No run yet") || strings.Contains(body, "once there was one") {
 		t.Error("the page shows no run, want the recorded one")
 	}
