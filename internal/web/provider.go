@@ -163,7 +163,7 @@ func (s *pages) budgetChart(d view.BurnDown) budgetChart {
 		return out
 	}
 	out.Chart = chart.Step(chart.StepOptions{
-		Label: out.Title + ", requests left", From: d.From, To: to, Lines: lines, Zero: true, Format: func(v float64) string { return formatCount(int64(v)) },
+		Label: out.Title + ", requests left", From: d.From, To: to, Lines: lines, Zero: true, Whole: true, Format: func(v float64) string { return formatCount(int64(v)) },
 	})
 	return out
 }
