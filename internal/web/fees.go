@@ -102,11 +102,11 @@ func (s *moneyPages) fees(w http.ResponseWriter, r *http.Request, sess session) 
 
 // faultText returns an error with its first fields.
 func faultText(f *fault.Error) string {
-	text := f.Detail
+	texts := []string{f.Detail}
 	for _, field := range f.Fields[:min(3, len(f.Fields))] {
-		text += " " + sentence(strings.TrimPrefix(field.Pointer+": "+field.Detail, ": "))
+		texts = append(texts, sentence(strings.TrimPrefix(field.Pointer+": "+field.Detail, ": ")))
 	}
-	return text
+	return strings.Join(texts, " ")
 }
 
 // feeVersions returns a page of versions, newest first, and the URL of the next page.
