@@ -248,7 +248,7 @@ func TestStoreEstimates_NewFiguresAreAChange(t *testing.T) {
 			run(func(*pricing.Priced) {})
 			check(what+" back", "[]", first)
 		}
-		// An interval that moves by less than 1 % is not published, not even in the item.
+		// An interval that moves by less than a quarter of its width is not published, not even in the item.
 		wide := func(low money.Micro) func(*pricing.Priced) {
 			return func(e *pricing.Priced) {
 				e.Consensus, e.Interval = low+5000, pricing.Interval{Low: low, High: low + 10_000}
@@ -256,14 +256,14 @@ func TestStoreEstimates_NewFiguresAreAChange(t *testing.T) {
 		}
 		run(wide(100_000))
 		check("wide interval", "[]", first)
-		run(wide(100_999))
-		check("interval moved by less than 1 %", "[]", "[]")
+		run(wide(102_499))
+		check("interval moved by less than a quarter", "[]", "[]")
 		item := f.item(name)
 		f.Is("interval and consensus of the item", fmt.Sprint(int64(item.Interval.Low), int64(item.Interval.High), int64(item.Consensus)), "100000 110000 105000")
-		run(wide(101_000))
-		check("interval moved by 1 % since the last change", "[]", first)
+		run(wide(102_500))
+		check("interval moved by a quarter since the last change", "[]", first)
 		ask = 11
-		run(wide(101_001))
+		run(wide(102_501))
 		check("interval moved, and a quote changed", "[]", first)
 		run(func(e *pricing.Priced) { e.Price, e.Average = 20, 20 })
 		check("price and average", first, first)

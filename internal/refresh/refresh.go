@@ -307,18 +307,15 @@ func (s *EstimatedItem) Published() bool {
 	return s.Changed() || s.Responded && s.Price > 0 && s.Estimate.Status != s.Status
 }
 
-// intervalTolerance is the smallest move of an end of an interval that alone adds a point: 1 %. Each run
-// learns new market levels, which move nearly all intervals a little.
-const intervalTolerance = money.Scale / 100
+// tolerance returns the smallest move of an end of the interval that alone adds a point: a quarter of
+// the interval. Each run learns new market levels, which move nearly all intervals a little.
+func (f *Figures) tolerance() money.Micro { return (f.Interval.High - f.Interval.Low) / 4 }
 
 // newFigures reports whether the estimate changed the figures of an item with a price. An end of the
-// interval must move by at least the fraction tolerance.
+// interval must move by at least tolerance.
 func (s *EstimatedItem) newFigures(tolerance money.Micro) bool {
 	e, before := &s.Estimate, &s.Figures
-	moved := func(from, to money.Micro) bool {
-		ratio, ok := money.Ratio(to-from, from)
-		return from != to && (!ok || max(ratio, -ratio) >= tolerance)
-	}
+	moved := func(from, to money.Micro) bool { return from != to && max(to-from, from-to) >= tolerance }
 	return s.Responded && e.Price > 0 && (e.UsedMarkets > 0 || before.UsedMarkets > 0) && (e.Average != before.Average || e.UsedMarkets != before.UsedMarkets ||
 		moved(before.Interval.Low, e.Interval.Low) || moved(before.Interval.High, e.Interval.High))
 }
@@ -330,7 +327,7 @@ func (s *EstimatedItem) confirms() bool { return s.Price > 0 && !s.AddsPoint() }
 // AddsPoint reports whether the estimate adds a point to the history. It does so if the price,
 // its status, its figures, or the amounts or the use of a quote changed.
 func (s *EstimatedItem) AddsPoint() bool {
-	return s.Published() || s.newFigures(intervalTolerance) || s.PriceAfter() > 0 && s.NewQuotes != nil && !slices.EqualFunc(s.Quotes, s.NewQuotes, func(a, b MarketSnapshot) bool {
+	return s.Published() || s.newFigures(s.Figures.tolerance()) || s.PriceAfter() > 0 && s.NewQuotes != nil && !slices.EqualFunc(s.Quotes, s.NewQuotes, func(a, b MarketSnapshot) bool {
 		return a.MarketID == b.MarketID && a.Currency == b.Currency && a.Ask == b.Ask && a.Bid == b.Bid && a.Sale == b.Sale &&
 			(a.Reason == b.Reason || a.Reason == pricing.Confirmed) // the reason before a confirmation is not stored
 	})
