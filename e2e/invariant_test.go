@@ -81,10 +81,9 @@ var invariants = map[string]string{
 	"part of a removed job": `
 		SELECT job_id FROM (SELECT job_id FROM refresh_item UNION SELECT job_id FROM refresh_batch UNION SELECT job_id FROM fetch_unit
 			UNION SELECT job_id FROM market_fetch UNION SELECT job_id FROM refresh_level) part WHERE job_id NOT IN (SELECT id FROM refresh_job)`,
-	"item whose level set is not from a job that estimated it": `
-		SELECT id FROM item WHERE id IN (SELECT item_id FROM refresh_item WHERE state = 'updated')
-			AND id NOT IN (SELECT i.id FROM refresh_item r JOIN item i ON i.id = r.item_id LEFT JOIN refresh_level l ON l.job_id = r.job_id AND l.app_id = i.app_id
-				WHERE r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
+	"item whose level set is not that of its last price point": `
+		SELECT id FROM item i WHERE price > 0
+			AND level_set <> (SELECT p.level_set FROM price_point p WHERE p.item_id = i.id ORDER BY p.at DESC LIMIT 1)`,
 	"missing level set": `
 		SELECT level_set FROM (SELECT level_set FROM item UNION SELECT level_set FROM price_point UNION SELECT level_set FROM refresh_level) named
 		WHERE level_set <> 0 AND level_set NOT IN (SELECT id FROM level_set)`,
