@@ -43,6 +43,9 @@ func (c *call) fields() view.Fields {
 // currency returns the currency of the response's amounts; empty: the base currency.
 func (c *call) currency() money.Currency { return money.Currency(c.values["currency"]) }
 
+// allows reports whether the request's API key has a scope. Every other credential does.
+func (c *call) allows(scope string) bool { return c.apiKey == nil || c.apiKey.Allows(scope) }
+
 // eventForm returns the form of the price changes in events.
 func (c *call) eventForm() view.EventForm {
 	return view.EventForm{Fields: c.fields(), Currency: c.currency()}

@@ -95,7 +95,7 @@ func (h webhookHandlers) createWebhook(c *call) (any, error) {
 // mayReceiveEvents returns a fault.Forbidden if the request's API key cannot read events. Otherwise
 // a webhook would send them to the key's owner.
 func (c *call) mayReceiveEvents() error {
-	if c.apiKey == nil || c.apiKey.Allows(apikey.PricesRead) {
+	if c.allows(apikey.PricesRead) {
 		return nil
 	}
 	return fault.New(fault.Forbidden, "forbidden", "A webhook sends events, so this API key also needs the scope %s.", apikey.PricesRead)

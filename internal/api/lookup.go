@@ -32,7 +32,7 @@ func (h itemHandlers) lookup(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if queueMissing && c.apiKey != nil && !c.apiKey.Allows(apikey.PricesWrite) {
+	if queueMissing && !c.allows(apikey.PricesWrite) {
 		return nil, fault.New(fault.Forbidden, "forbidden", "This API key cannot queue items. queueMissing needs the scope %s.", apikey.PricesWrite)
 	}
 	found, err := h.Readers.Items.Lookup(c.Context(), keys, c.fields(), c.currency())

@@ -125,10 +125,7 @@ func failedWith(ctx context.Context, s *db.DB, job int64, cause string) (found b
 // acceptItems publishes the held prices of items, with their price points and inventory rows. It
 // returns how many it accepted, and ignores items without a held price.
 func acceptItems(t *db.Tx, items []int64) (int, error) {
-	// Batches of jobs lock items in the same order.
-	if err := t.ExecPostgres(`
-		SELECT count(*) FROM (
-			SELECT id FROM item WHERE id = ANY(CAST($1 AS bigint[])) ORDER BY id FOR NO KEY UPDATE) held`, items); err != nil {
+	if err := lockByID(t, items); err != nil {
 		return 0, err
 	}
 	accepted := pricing.State{ReleasedAt: t.Now()} // the guard ignores older reference prices

@@ -171,7 +171,7 @@ const (
 
 var pointsBulk = db.NewBulk(writePointsSQL, pointColumns, "")
 
-// writePoints adds a point to the history of each item whose price, status or figures or
+// writePoints adds a point to the history of each item whose price, status, figures or
 // quotes changed, and an event with the items whose price, status or figures changed.
 func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) error {
 	rows := db.NewTable(pointColumns, len(items))
@@ -284,7 +284,12 @@ func lockItems(t *db.Tx, items []EstimatedItem) error {
 	for i := range items {
 		ids[i] = items[i].ID
 	}
+	return lockByID(t, ids)
+}
+
+// lockByID locks items in the order of their ids on PostgreSQL, as all transactions do.
+func lockByID(t *db.Tx, items []int64) error {
 	return t.ExecPostgres(`
 		SELECT count(*) FROM (
-			SELECT id FROM item WHERE id IN (SELECT unnest(CAST($1 AS bigint[]))) ORDER BY id FOR NO KEY UPDATE) held`, ids)
+			SELECT id FROM item WHERE id IN (SELECT unnest(CAST($1 AS bigint[]))) ORDER BY id FOR NO KEY UPDATE) held`, items)
 }

@@ -82,10 +82,14 @@ func (r *ProviderReader) configured() map[refresh.MarketName]bool {
 }
 
 // Quarantines returns the quarantined responses of a provider, compared with the last valid ones.
+// Their reasons have no prefix.
 func (r *ProviderReader) Quarantines(ctx context.Context, name string) ([]refresh.Quarantine, error) {
 	found, err := refresh.Quarantines(ctx, r.o.Store, name)
 	if err != nil {
 		return nil, fmt.Errorf("read quarantines of %s: %w", name, err)
+	}
+	for i := range found {
+		found[i].Reason = quarantineReason(name, found[i].Market, found[i].Reason)
 	}
 	return found, nil
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"assay/internal/catalog"
@@ -105,8 +104,7 @@ func (s *providerPages) fillHistory(r *http.Request, page *providerPage, name st
 		return err
 	}
 	for _, q := range refused {
-		why := strings.TrimPrefix(q.Reason, name+": "+q.Market+": quarantined: ")
-		page.Refused = append(page.Refused, quarantineRow{q, sentence(why)})
+		page.Refused = append(page.Refused, quarantineRow{q, sentence(q.Reason)})
 	}
 	levels, err := s.Providers.MarketLevels(r.Context())
 	for _, l := range levels {
