@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"assay/internal/admission"
@@ -67,37 +66,10 @@ func (r *JobReader) forecast(ctx context.Context, forced bool) (DryRun, error) {
 	return dryRunOf(&f, forced), nil
 }
 
-const (
-	// dryRunKept is how long RecentDryRun returns the same result.
-	dryRunKept = 15 * time.Second
-	// dryRunRenew is the age at which KeepState renews a result, so that requests need not.
-	dryRunRenew = 8 * time.Second
-)
-
-// recentDryRun is the last forecast of one kind of run.
-type recentDryRun struct {
-	mu   sync.Mutex
-	at   time.Time // zero: none yet
-	used time.Time // last call of RecentDryRun
-	last DryRun
-}
-
-// younger returns the forecast if it is younger than kept.
-func (d *recentDryRun) younger(now time.Time, kept time.Duration) (DryRun, time.Time, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	age := now.Sub(d.at)
-	return d.last, d.at, !d.at.IsZero() && age >= 0 && age < kept
-}
-
 // RecentDryRun returns a forecast that is at most 15 seconds old, and its time. A forecast reads
 // all items, so DryRun is too slow for a page that is opened again and again.
 func (r *JobReader) RecentDryRun(ctx context.Context, forced bool) (DryRun, time.Time, error) {
-	d, now := r.recent[forced], r.o.Now()
-	d.mu.Lock()
-	d.used = now
-	d.mu.Unlock()
-	if last, at, ok := d.younger(now, dryRunKept); ok {
+	if last, at, ok := r.recent[forced].use(r.o.Now()); ok {
 		return last, at, nil
 	}
 	return r.renewDryRun(ctx, forced, r.DryRun)
@@ -109,10 +81,7 @@ func (r *JobReader) renewDryRun(ctx context.Context, forced bool, read func(cont
 	if err != nil {
 		return DryRun{}, time.Time{}, err
 	}
-	d := r.recent[forced]
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.last, d.at = made, now
+	r.recent[forced].set(now, made)
 	return made, now, nil
 }
 
@@ -120,15 +89,10 @@ func (r *JobReader) renewDryRun(ctx context.Context, forced bool, read func(cont
 // admission gate, for which requests would wait.
 func (r *JobReader) renewDryRuns(ctx context.Context) (err error) {
 	for forced, d := range r.recent {
-		now := r.o.Now()
-		d.mu.Lock()
-		idle := now.Sub(d.used)
-		d.mu.Unlock()
-		if _, _, ok := d.younger(now, dryRunRenew); ok || idle >= inUse {
-			continue
+		if d.isDue(r.o.Now()) {
+			_, _, failed := r.renewDryRun(ctx, forced, r.forecast)
+			err = errors.Join(err, failed)
 		}
-		_, _, failed := r.renewDryRun(ctx, forced, r.forecast)
-		err = errors.Join(err, failed)
 	}
 	return err
 }

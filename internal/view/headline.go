@@ -6,13 +6,6 @@ import (
 	"time"
 )
 
-const (
-	// headlineKept is how long Headline returns the same result.
-	headlineKept = 15 * time.Second
-	// headlineRenew is the age at which KeepState renews a headline, so that requests need not.
-	headlineRenew = 8 * time.Second
-)
-
 // headline caches the first verdict of the overview.
 type headline struct {
 	reading sync.Mutex // held while the verdict is read
@@ -40,7 +33,7 @@ func (r *OverviewReader) Headline(ctx context.Context) Verdict {
 	h.used = now
 	expired := h.expired
 	h.mu.Unlock()
-	if h.younger(now, headlineKept) {
+	if h.younger(now, resultKept) {
 		return h.get()
 	}
 	if expired {
@@ -49,7 +42,7 @@ func (r *OverviewReader) Headline(ctx context.Context) Verdict {
 		return h.get()
 	}
 	defer h.reading.Unlock()
-	if h.younger(r.o.Now(), headlineKept) {
+	if h.younger(r.o.Now(), resultKept) {
 		return h.get()
 	}
 	actions := h.begin()
@@ -79,7 +72,7 @@ func (r *OverviewReader) renewHeadline(ctx context.Context) error {
 	h.mu.Lock()
 	idle := now.Sub(h.used)
 	h.mu.Unlock()
-	if idle >= inUse || h.younger(now, headlineRenew) || !h.reading.TryLock() {
+	if idle >= inUse || h.younger(now, resultRenew) || !h.reading.TryLock() {
 		return nil
 	}
 	defer h.reading.Unlock()

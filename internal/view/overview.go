@@ -61,12 +61,8 @@ const (
 	runsRead   = 200 // maximum number of runs in the tiles
 	tilePeriod = 7 * 24 * time.Hour
 	eventsRead = 20
-	// stateKept is how long PriceState returns the same result. A new result needs a scan of all
-	// items.
-	stateKept = 15 * time.Second
-	// KeepState renews a state of this age, so that requests need no scan. It checks every
-	// stateCheck.
-	stateRenew, stateCheck = 8 * time.Second, time.Second
+	// stateCheck is how often KeepState looks for results to renew.
+	stateCheck = time.Second
 )
 
 // OverviewReader reads the content of the overview page.
@@ -80,46 +76,28 @@ type OverviewReader struct {
 // priceState caches the state of all prices.
 type priceState struct {
 	reading sync.Mutex // held during a scan
-
-	mu   sync.Mutex
-	at   time.Time // zero: not read yet
-	used time.Time // last call of PriceState
-	last refresh.PriceState
-}
-
-// recent returns the last state if it is younger than kept.
-func (p *priceState) recent(now time.Time, kept time.Duration) (refresh.PriceState, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	age := now.Sub(p.at)
-	return p.last, !p.at.IsZero() && age >= 0 && age < kept
+	kept[refresh.PriceState]
 }
 
 // PriceState returns the state of all prices in scope, at most 15 seconds old.
 func (r *OverviewReader) PriceState(ctx context.Context) (refresh.PriceState, error) {
-	now := r.o.Now()
-	r.state.mu.Lock()
-	r.state.used = now
-	r.state.mu.Unlock()
-	if s, ok := r.state.recent(now, stateKept); ok {
+	if s, _, ok := r.state.use(r.o.Now()); ok {
 		return s, nil
 	}
-	return r.readState(ctx, stateKept)
+	return r.readState(ctx, resultKept)
 }
 
-// readState scans all items, unless a concurrent call has read a state that is younger than kept.
-func (r *OverviewReader) readState(ctx context.Context, kept time.Duration) (refresh.PriceState, error) {
+// readState scans all items, unless a concurrent call has read a state that is younger than an age.
+func (r *OverviewReader) readState(ctx context.Context, than time.Duration) (refresh.PriceState, error) {
 	r.state.reading.Lock()
 	defer r.state.reading.Unlock()
 	now := r.o.Now()
-	if s, ok := r.state.recent(now, kept); ok {
+	if s, _, ok := r.state.younger(now, than); ok {
 		return s, nil
 	}
 	s, err := refresh.ReadPriceState(ctx, r.o.Store, r.o.ScopeAll, now)
 	if err == nil {
-		r.state.mu.Lock()
-		defer r.state.mu.Unlock()
-		r.state.last, r.state.at = s, now
+		r.state.set(now, s)
 	}
 	return s, err
 }
@@ -134,13 +112,10 @@ func (r *OverviewReader) KeepState(ctx context.Context) {
 
 // renewState renews the state if it is in use and soon too old.
 func (r *OverviewReader) renewState(ctx context.Context) error {
-	r.state.mu.Lock()
-	idle := r.o.Now().Sub(r.state.used)
-	r.state.mu.Unlock()
-	if idle >= inUse {
+	if !r.state.isDue(r.o.Now()) {
 		return nil
 	}
-	_, err := r.readState(ctx, stateRenew)
+	_, err := r.readState(ctx, resultRenew)
 	return err
 }
 

@@ -75,7 +75,7 @@ type (
 		status   *admission.Coalescer[counted]
 		progress progress
 		dryRuns  map[bool]*admission.Coalescer[DryRun] // by forced
-		recent   map[bool]*recentDryRun                // by forced
+		recent   map[bool]*kept[DryRun]                // by forced
 	}
 	// ItemReader reads items and their current prices.
 	ItemReader struct {
@@ -130,7 +130,7 @@ func New(options Options) *Readers {
 	all := &Readers{
 		Jobs: &JobReader{o: o, prices: cached, status: admission.NewCoalescer[counted](false), dryRuns: map[bool]*admission.Coalescer[DryRun]{
 			false: admission.NewCoalescer[DryRun](true), true: admission.NewCoalescer[DryRun](true),
-		}, recent: map[bool]*recentDryRun{false: {}, true: {}}},
+		}, recent: map[bool]*kept[DryRun]{false: {}, true: {}}},
 		Items:     &ItemReader{o: o, prices: cached, ids: ids, explains: explains},
 		History:   &HistoryReader{o: o, ids: ids, explains: explains},
 		Feeds:     &FeedReader{o: o, recents: recents{forms: map[EventForm]*recent{}, limit: recentBytes}},
