@@ -57,13 +57,14 @@ func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 	items, err := rowsByID(ctx, s, b, ids, func(r *sql.Rows, i *Item) (int64, error) {
 		var candidateAt, checked, updated, estimated, quotesAt, noSales int64
 		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status,
-			&i.Figures.Average, &i.Figures.Interval.Low, &i.Figures.Interval.High, &i.Figures.UsedMarkets, &i.Candidate, &candidateAt,
+			&i.Figures.Average, &i.Figures.Interval.Low, &i.Figures.Interval.High, &i.Figures.UsedMarkets,
+			&i.Figures.Consensus, &i.Figures.LevelSet, &i.Candidate, &candidateAt,
 			&i.Guard, &i.Range.Low, &i.Range.High, &checked, &updated, &estimated, &quotesAt, &noSales, &i.Failures, &i.Rev)
 		i.CandidateAt, i.CheckedAt, i.UpdatedAt = db.Moment(candidateAt), db.Moment(checked), db.Moment(updated)
 		i.EstimatedAt, i.QuotesAt, i.NoSalesSince = db.Moment(estimated), db.Moment(quotesAt), db.Moment(noSales)
 		return i.ID, err
 	}, `SELECT id, app_id, name, phase, price, status,
-			average, interval_low, interval_high, used_markets, candidate, candidate_at,
+			average, interval_low, interval_high, used_markets, consensus, level_set, candidate, candidate_at,
 			guard, range_low, range_high, price_checked_at, price_updated_at, estimated_at, quotes_at, no_sales_since, failures, rev
 		FROM item`, "id")
 	if err != nil {

@@ -49,20 +49,18 @@ const estimateColumns = "id bigint, rev bigint, price bigint, status bigint, met
 	"average bigint, median bigint, consensus bigint, low bigint, high bigint, interval_low bigint, interval_high bigint, " +
 	"markets bigint, used_markets bigint, candidate bigint, candidate_at bigint, range_low bigint, range_high bigint, " +
 	"price_updated_at bigint, price_checked_at bigint, estimated_at bigint, quotes_at bigint, " +
-	"no_sales_since bigint, retry_at bigint, rate_set bigint, level_set bigint, confirms bigint, method text, guard text"
+	"no_sales_since bigint, retry_at bigint, rate_set bigint, level_set bigint, method text, guard text"
 
 const writeItemsSQL = `
 UPDATE item SET
 	price = v.column3, status = v.column4, method_version = v.column5,
-	average = v.column6, median = v.column7, consensus = CASE WHEN v.column27 = 1 THEN item.consensus ELSE v.column8 END, low = v.column9, high = v.column10,
-	interval_low = CASE WHEN v.column27 = 1 THEN item.interval_low ELSE v.column11 END,
-	interval_high = CASE WHEN v.column27 = 1 THEN item.interval_high ELSE v.column12 END,
+	average = v.column6, median = v.column7, consensus = v.column8, low = v.column9, high = v.column10,
+	interval_low = v.column11, interval_high = v.column12,
 	markets = v.column13, used_markets = v.column14, candidate = v.column15, candidate_at = v.column16,
 	range_low = v.column17, range_high = v.column18,
 	price_updated_at = v.column19, price_checked_at = v.column20, estimated_at = v.column21, quotes_at = v.column22,
-	no_sales_since = v.column23, retry_at = v.column24, rate_set = v.column25,
-	level_set = CASE WHEN v.column27 = 1 THEN item.level_set ELSE v.column26 END,
-	method = v.column28, guard = v.column29, failures = 0, rev = item.rev + 1
+	no_sales_since = v.column23, retry_at = v.column24, rate_set = v.column25, level_set = v.column26,
+	method = v.column27, guard = v.column28, failures = 0, rev = item.rev + 1
 FROM (`
 
 const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.column2`
@@ -81,17 +79,14 @@ func writeItems(t *db.Tx, s *Estimates) error {
 		e := &i.Estimate
 		updated, checked := i.times(t.Now())
 		held := &e.State.Held
-		confirms := int64(0)
-		if i.confirms() {
-			confirms = 1
-		}
+		f := i.kept()
 		rows.Int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.MethodVersion,
-			int64(e.Average), int64(e.Median), int64(e.Consensus), int64(e.Min), int64(e.Max),
-			int64(e.Interval.Low), int64(e.Interval.High),
+			int64(e.Average), int64(e.Median), int64(f.Consensus), int64(e.Min), int64(e.Max),
+			int64(f.Interval.Low), int64(f.Interval.High),
 			int64(e.Markets), int64(e.UsedMarkets), int64(held.Candidate), db.Micros(held.At),
 			int64(i.Bounds.Low), int64(i.Bounds.High),
 			db.Micros(updated), db.Micros(checked), db.Micros(t.Now()), db.Micros(i.AsOf),
-			db.Micros(i.NoSalesSince), db.Micros(i.RetryAt), s.RateSet, i.LevelSet, confirms)
+			db.Micros(i.NoSalesSince), db.Micros(i.RetryAt), s.RateSet, f.LevelSet)
 		rows.Text(s.Method, pricing.EncodeGuard(&e.State, &e.Move))
 	}
 	n, err := t.WriteRows(itemsBulk, rows)

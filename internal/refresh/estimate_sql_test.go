@@ -226,7 +226,7 @@ func TestStoreEstimates_WritesItemsQuotesAndCounts(t *testing.T) {
 			if i.Key.Name == "A" {
 				f.Is("item read back", i, refresh.Item{
 					ID: got.ID, Key: key("A"), Price: 10, Status: pricing.Suspect, Candidate: 19, CandidateAt: got.CandidateAt,
-					Figures: refresh.Figures{Average: 12, Interval: pricing.Interval{Low: 20, High: 21}, UsedMarkets: 18},
+					Figures: refresh.Figures{Average: 12, Interval: pricing.Interval{Low: 20, High: 21}, UsedMarkets: 18, Consensus: 14, LevelSet: 8},
 					Guard:   guard, Range: pricing.Range{Low: 9, High: 10}, UpdatedAt: got.UpdatedAt,
 					EstimatedAt: got.EstimatedAt, QuotesAt: got.QuotesAt, NoSalesSince: got.NoSalesSince, Rev: 1, Quotes: []refresh.MarketSnapshot{snap, other},
 				})

@@ -246,6 +246,10 @@ type Figures struct {
 	Average     money.Micro
 	Interval    pricing.Interval
 	UsedMarkets int
+
+	// Inputs of the interval, which are not published.
+	Consensus money.Micro
+	LevelSet  int64
 }
 
 // MarketSnapshot is the stored quote of one market for an item.
@@ -320,9 +324,14 @@ func (s *EstimatedItem) newFigures(tolerance money.Micro) bool {
 		moved(before.Interval.Low, e.Interval.Low) || moved(before.Interval.High, e.Interval.High))
 }
 
-// confirms reports whether the estimate changes nothing that is published. The item then keeps its
-// figures, and the levels that they recompute from: a reader who follows the changes has the same ones.
-func (s *EstimatedItem) confirms() bool { return s.Price > 0 && !s.AddsPoint() }
+// kept returns the interval that the item gets, with its inputs. If the estimate changes nothing that
+// is published, these are the ones before: a reader who follows the changes has the same ones.
+func (s *EstimatedItem) kept() Figures {
+	if s.Price > 0 && !s.AddsPoint() {
+		return s.Figures
+	}
+	return Figures{Interval: s.Estimate.Interval, Consensus: s.Estimate.Consensus, LevelSet: s.LevelSet}
+}
 
 // AddsPoint reports whether the estimate adds a point to the history. It does so if the price,
 // its status, its figures, or the amounts or the use of a quote changed.
