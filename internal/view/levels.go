@@ -20,10 +20,6 @@ type MarketLevel struct {
 	DispersionLimit  money.Micro // responses with a greater share are quarantined
 	LastGood         time.Time   // fetch time of the newest valid response; zero: none
 	Names            int         // names in that response; 0: unknown, or the provider is requested by name
-	// Refused describes the last response if it was refused: its figures, their limits, and the
-	// previous number of names. It is nil if the last response was valid.
-	Refused      *pricing.Refusal
-	RefusedSince time.Time
 }
 
 // MarketLevels returns the learned state of the configured markets, from the newest level set
@@ -54,9 +50,6 @@ func (r *ProviderReader) MarketLevels(ctx context.Context) ([]MarketLevel, error
 			sets[n.AppID] = set
 		}
 		l := MarketLevel{Provider: name.Provider, Market: name.Key, AppID: n.AppID, LastGood: n.LastGood, Names: n.Names}
-		if !n.State.RefusedSince.IsZero() {
-			l.Refused, l.RefusedSince = &n.State.Refused, n.State.RefusedSince
-		}
 		l.Dispersion, l.DispersionLimit = n.State.Dispersion(now, n.LastGood, n.Names)
 		if set != nil {
 			m := set.Market(n.MarketID)
