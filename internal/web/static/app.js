@@ -38,7 +38,7 @@
   };
 
   function inZone(iso, form) {
-    return new Date(iso).toLocaleString("en-GB", forms[form]);
+    return new Date(iso).toLocaleString("en-GB", forms[form]).replace("Sept", "Sep"); // as the server writes it
   }
 
   function localize() {

@@ -19,7 +19,7 @@
   function time(at, form) {
     var options = Object.assign({}, forms[form]);
     if (!isLocal) options.timeZone = "UTC";
-    return new Date(at * 1000).toLocaleString("en-GB", options);
+    return new Date(at * 1000).toLocaleString("en-GB", options).replace("Sept", "Sep"); // as the server writes it
   }
 
   function color(name) {
