@@ -358,7 +358,8 @@ func (s *Service) Test(ctx context.Context, id int64) (Outcome, error) {
 }
 
 // Resend sends a recent message again with the same id, even to a disabled webhook. It
-// leaves out price changes that the current filter excludes.
+// leaves out price changes that the current filter excludes. If the receiver accepts a message
+// that is still retried, it counts as delivered.
 func (s *Service) Resend(ctx context.Context, id, number int64) (Outcome, error) {
 	h, err := s.Get(ctx, id)
 	if err != nil {
@@ -387,7 +388,11 @@ func (s *Service) Resend(ctx context.Context, id, number int64) (Outcome, error)
 		return Outcome{}, fault.New(fault.Conflict, "event_filtered", "The filter of this webhook no longer selects this event. Change the filter, then resend it.")
 	}
 	out := s.send(ctx, &h, m)
-	return out, s.o.Store.InTx(ctx, func(t *db.Tx) error { return recordResent(t, id, number, out) })
+	if err := s.o.Store.InTx(ctx, func(t *db.Tx) error { return recordResent(t, id, number, out) }); err != nil {
+		return out, err
+	}
+	s.Wake()
+	return out, nil
 }
 
 // covers reports whether a delivery begins with the first change of an event.

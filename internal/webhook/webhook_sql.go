@@ -196,18 +196,24 @@ func abandon(t *db.Tx, webhook int64, d *Delivery) error {
 	return putDelivery(t, webhook, d)
 }
 
-// recordResent stores the outcome of a message that an operator sent again. A message that is
-// still retried keeps its state.
+// recordResent stores the outcome of a message that an operator sent again. If the webhook waited to
+// retry it, an accepted message ends the wait, and the webhook continues with the next one.
 func recordResent(t *db.Tx, webhook, number int64, out Outcome) error {
-	accepted := 0
+	accepted, now := 0, db.Micros(t.Now())
 	if out.Error == "" {
 		accepted = 1
 	}
 	_, err := t.Exec(`
 		UPDATE webhook_delivery SET attempts = attempts + 1, status = $3, duration = $4, error = $5, at = $6,
-			state = CASE WHEN $7 = 1 AND state <> $8 THEN $9 ELSE state END
+			state = CASE WHEN $7 = 1 THEN $8 ELSE state END
 		WHERE webhook_id = $1 AND number = $2`,
-		webhook, number, out.Status, out.Duration.Microseconds(), out.Error, db.Micros(t.Now()), accepted, Retrying, Delivered)
+		webhook, number, out.Status, out.Duration.Microseconds(), out.Error, now, accepted, Delivered)
+	if err != nil || accepted == 0 {
+		return err
+	}
+	_, err = t.Exec(`
+		UPDATE webhook SET cursor = $2, attempts = 0, failing_since = 0, next_at = 0, tried_at = $3, delivered_at = $3, last_error = '', revision = revision + 1
+		WHERE id = $1 AND attempts > 0 AND cursor < $2`, webhook, number, now)
 	return err
 }
 

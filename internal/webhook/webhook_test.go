@@ -107,6 +107,41 @@ func TestDeliver_GivesUpAfterADayAndResends(t *testing.T) {
 	})
 }
 
+// An operator resends a message after the receiver works again, and should not have to wait for the next attempt.
+func TestResend_EndsTheWaitForARetry(t *testing.T) {
+	each(t, func(f *fixture) {
+		id, _ := f.create(webhook.Webhook{})
+		f.respond(http.StatusServiceUnavailable)
+		f.add(problem("a"), problem("b"))
+		for range 4 {
+			f.Must(f.hooks.Deliver(f.Context()))
+			f.Now = f.Now.Add(3 * time.Minute)
+		}
+		found, err := f.hooks.Deliveries(f.Context(), id, 0, 10)
+		f.Must(err)
+		resent := func() {
+			_, err := f.hooks.Resend(f.Context(), id, found[0].Number)
+			f.Must(err)
+		}
+		resent()
+		f.Is("deliveries after a failed resend", f.states(id), "retrying/503/5")
+		f.Is("failed attempts after a failed resend", f.get(id).Attempts, 4)
+		f.respond(http.StatusOK)
+		f.take()
+		resent()
+		h := f.get(id)
+		f.Is("state, attempts and error after an accepted resend", fmt.Sprint(h.State(), h.Attempts, h.LastError), "healthy0")
+		f.Is("users of the messages after it", users(f, f.take())+", "+users(f, f.deliver()), "a, b")
+		f.Is("deliveries", f.states(id), "delivered/200/6 delivered/200/1")
+		f.respond(http.StatusServiceUnavailable)
+		f.add(problem("c"))
+		f.Must(f.hooks.Deliver(f.Context()))
+		f.respond(http.StatusOK)
+		resent()
+		f.Is("attempts for a later message after an earlier one was resent", f.get(id).Attempts, 1)
+	})
+}
+
 func TestDeliver_DisablesAReceiverThatIsGoneOrAlwaysFails(t *testing.T) {
 	each(t, func(f *fixture) {
 		id, _ := f.create(webhook.Webhook{})
