@@ -46,9 +46,17 @@ func (c *call) currency() money.Currency { return money.Currency(c.values["curre
 // allows reports whether the request's API key has a scope. Every other credential does.
 func (c *call) allows(scope string) bool { return c.apiKey == nil || c.apiKey.Allows(scope) }
 
-// eventForm returns the form of the price changes in events.
+// eventForm returns the form of the events for the client.
 func (c *call) eventForm() view.EventForm {
-	return view.EventForm{Fields: c.fields(), Currency: c.currency()}
+	return view.EventForm{Fields: c.fields(), Currency: c.currency(), Hidden: c.hiddenEvents()}
+}
+
+// hiddenEvents returns the events that the request's API key may not read. Without a scope for
+// users, listings or wallets it must not learn about them from events.
+func (c *call) hiddenEvents() view.HiddenEvents {
+	return view.HiddenEvents{
+		Inventory: !c.allows(apikey.InventoryRead), Market: !c.allows(apikey.MarketRead), Wallet: !c.allows(apikey.WalletRead),
+	}
 }
 
 // key returns the key of the item in the request.

@@ -1,8 +1,16 @@
 package api
 
 import (
+	"encoding/json"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
+
+	"assay/internal/apikey"
+	"assay/internal/db"
+	"assay/internal/event"
+	"assay/internal/view"
 )
 
 // If the next events of a reader were deleted, the reader gets 410 with the number to continue after.
@@ -17,6 +25,44 @@ func TestEvents_ExpiredNumberIs410(t *testing.T) {
 		}
 		if got := h.request("GET", "/api/events?after="+p.Change, "", asPlatform); got.StatusCode != http.StatusOK {
 			t.Errorf("after the number in the problem: got status %d: %s; want 200", got.StatusCode, got.body)
+		}
+	}
+}
+
+// An API key reads events of users, listings, trades and the ledger only with the scopes that read these.
+func TestEvents_HaveOnlyKindsOfTheScopesOfAKey(t *testing.T) {
+	h := newHarness(t, nil)
+	last := h.read(`SELECT max(number) FROM event`)
+	for _, e := range []event.Data{
+		event.InventoryPriced{UserID: "u1"}, event.ListingEnded{State: "sold"}, event.TradeMoved{State: "completed"}, event.TradeOverdue{},
+		event.LedgerProblem{}, event.JobEnded{Outcome: "failed"}, event.InventoryPriced{UserID: "u2"},
+	} {
+		h.must(h.store.InTx(t.Context(), func(tx *db.Tx) error { return event.Add(tx, e) }))
+	}
+	h.must(event.NewFeed(h.store, slog.New(slog.DiscardHandler)).Number(t.Context()))
+	for scopes, want := range map[string]string{
+		"":                           "inventory.priced listing.sold trade.completed trade.overdue ledger.problem job.failed inventory.priced",
+		"prices:read":                "job.failed",
+		"prices:read inventory:read": "inventory.priced job.failed inventory.priced",
+		"prices:read market:write":   "listing.sold trade.completed trade.overdue job.failed",
+		"prices:write wallet:read":   "ledger.problem job.failed",
+		"prices:read operate:write":  "job.failed",
+	} {
+		credential := asMarket
+		if scopes != "" {
+			credential = h.newKey(apikey.Key{Name: strings.NewReplacer(":", "-", " ", "-").Replace(scopes), Scopes: strings.Fields(scopes)})
+		}
+		var page view.Events
+		h.must(json.Unmarshal([]byte(h.request("GET", "/api/events?after="+last, "", credential).body), &page))
+		var kinds []string
+		for _, e := range page.Items {
+			kinds = append(kinds, e.Kind)
+		}
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("key with %q: got %s, want %s", scopes, got, want)
+		}
+		if number := h.read(`SELECT max(number) FROM event`); page.Next != number || !page.UpToDate {
+			t.Errorf("key with %q: got next %s, up to date %t; want %s, true", scopes, page.Next, page.UpToDate, number)
 		}
 	}
 }

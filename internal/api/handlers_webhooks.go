@@ -78,11 +78,11 @@ func (h webhookHandlers) createWebhook(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.mayReceiveEvents(); err != nil {
-		return nil, err
-	}
 	hook := webhook.Webhook{URL: *change.URL, Format: format}
 	change.Apply(&hook)
+	if err := c.mayReceive(hook.Filter.Events); err != nil {
+		return nil, err
+	}
 	id, secret, err := h.Webhooks.Create(c.Context(), hook)
 	if err != nil {
 		return nil, err
@@ -92,13 +92,22 @@ func (h webhookHandlers) createWebhook(c *call) (any, error) {
 	return response{status: http.StatusCreated, location: "/api/webhooks/" + made.ID, value: made}, err
 }
 
-// mayReceiveEvents returns a fault.Forbidden if the request's API key cannot read events. Otherwise
-// a webhook would send them to the key's owner.
-func (c *call) mayReceiveEvents() error {
-	if c.allows(apikey.PricesRead) {
-		return nil
+// mayReceive returns a fault.Forbidden if the request's API key may not read events of one of the
+// kinds; none stands for all. Otherwise a webhook would send them to the key's owner.
+func (c *call) mayReceive(kinds []event.Kind) error {
+	if !c.allows(apikey.PricesRead) {
+		return fault.New(fault.Forbidden, "forbidden", "A webhook sends events, so this API key also needs the scope %s.", apikey.PricesRead)
 	}
-	return fault.New(fault.Forbidden, "forbidden", "A webhook sends events, so this API key also needs the scope %s.", apikey.PricesRead)
+	if len(kinds) == 0 {
+		kinds = webhook.Kinds()
+	}
+	hidden := c.hiddenEvents()
+	for _, kind := range kinds {
+		if hidden.Has(kind) {
+			return fault.New(fault.Forbidden, "forbidden", "This webhook would send %s, which this API key may not read. List only events that it may read in events.", kind)
+		}
+	}
+	return nil
 }
 
 func (h webhookHandlers) changeWebhook(c *call) (any, error) {
@@ -110,7 +119,12 @@ func (h webhookHandlers) changeWebhook(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.mayReceiveEvents(); err != nil {
+	hook, err := h.Webhooks.Get(c.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	change.Apply(&hook)
+	if err := c.mayReceive(hook.Filter.Events); err != nil {
 		return nil, err
 	}
 	if err := h.Webhooks.Update(c.Context(), id, change); err != nil {

@@ -74,7 +74,7 @@ func TestKeys_AllowOnlyTheirScopes(t *testing.T) {
 				h = newHarness(t, trustLoopback)
 				credential = create(h)
 				if strings.HasPrefix(op.path, "/api/webhooks") {
-					credential = h.newKey(apikey.Key{Name: "receiver", Scopes: []string{scope, apikey.PricesRead}})
+					credential = h.newKey(apikey.Key{Name: "receiver", Scopes: []string{scope, apikey.PricesRead, apikey.InventoryRead, apikey.MarketRead, apikey.WalletRead}})
 				}
 			}
 			got := h.request(op.method, path, body, credential, remote, "Idempotency-Key: k")
@@ -94,13 +94,25 @@ func TestKeys_AllowOnlyTheirScopes(t *testing.T) {
 }
 
 // A webhook sends events to its address, so a key needs the right to read them.
-func TestKeys_NeedPricesForWebhooks(t *testing.T) {
+func TestKeys_CannotSendOtherEventsToAWebhook(t *testing.T) {
 	h := newHarness(t, nil)
-	key := h.newKey(apikey.Key{Name: "deploy", Scopes: []string{"operate:write"}})
-	const body = `{"url":"https://hooks.example/a"}`
-	for method, path := range map[string]string{"POST": "/api/webhooks", "PATCH": "/api/webhooks/1"} {
-		if got := h.request(method, path, body, key); got.StatusCode != http.StatusForbidden || !strings.Contains(got.body, apikey.PricesRead) {
-			t.Errorf("%s %s without prices:read: got %d %s, want 403 that names the scope", method, path, got.StatusCode, got.body)
+	deploy := h.newKey(apikey.Key{Name: "deploy", Scopes: []string{"operate:write"}})
+	prices := h.newKey(apikey.Key{Name: "prices", Scopes: []string{"operate:write", apikey.PricesRead, apikey.WalletRead}})
+	for _, c := range []struct {
+		key                        header
+		method, path, events, want string
+	}{
+		{deploy, "POST", "/api/webhooks", `["job.failed"]`, apikey.PricesRead},
+		{deploy, "PATCH", "/api/webhooks/1", `["job.failed"]`, apikey.PricesRead},
+		{prices, "POST", "/api/webhooks", `[]`, "trade.overdue"},
+		{prices, "POST", "/api/webhooks", `["price.changed","trade.settled"]`, "trade.settled"},
+		{prices, "PATCH", "/api/webhooks/1", `[]`, "trade.overdue"},
+		{prices, "POST", "/api/webhooks", `["price.changed","job.failed","ledger.problem"]`, ""},
+		{prices, "PATCH", "/api/webhooks/1", `["price.changed"]`, ""},
+	} {
+		got := h.request(c.method, c.path, `{"url":"`+deadHook+`","events":`+c.events+`}`, c.key)
+		if refused := got.StatusCode == http.StatusForbidden; refused != (c.want != "") || !strings.Contains(got.body, c.want) || !refused && got.StatusCode >= 300 {
+			t.Errorf("%s %s with %s: got %d %s, want a refusal that names %q", c.method, c.path, c.events, got.StatusCode, got.body, c.want)
 		}
 	}
 }

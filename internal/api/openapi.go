@@ -178,7 +178,7 @@ func describeContent(of schema, types *schemas) schema {
 func problemExamples() []fault.Problem {
 	invalid := fault.New(fault.Invalid, "invalid_parameters", invalidParams)
 	invalid.Fields = []fault.Field{{Pointer: "/query/limit", Detail: "must be a whole number from 1 to 1000"}}
-	expired := fault.New(fault.Expired, "cursor_expired", "This change number has expired or is unknown. Read a snapshot and continue after its change number.")
+	expired := fault.New(fault.Expired, "cursor_expired", "This change number has expired or is unknown. Read a snapshot and continue after its change number. The last change is 1774000000000812.")
 	expired.Change = "1774000000000812"
 	var all []fault.Problem
 	for _, err := range []error{

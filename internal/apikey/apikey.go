@@ -33,14 +33,20 @@ const (
 // its read scope.
 const PricesWrite = Prices + ":write"
 
-// PricesRead is the scope that reads prices and events.
-const PricesRead = Prices + ":read"
+// Scopes that also decide which events a key reads: without PricesRead it reads none. InventoryRead,
+// MarketRead and WalletRead are for events of inventories, of listings and trades, and of the ledger.
+const (
+	PricesRead    = Prices + ":read"
+	InventoryRead = Inventory + ":read"
+	MarketRead    = Market + ":read"
+	WalletRead    = Wallet + ":read"
+)
 
 // Scopes returns all scopes. A write scope includes the read scope of its area.
 func Scopes() []string {
 	return []string{
-		PricesRead, PricesWrite, "inventory:read", "inventory:write", "market:read", "market:write",
-		"wallet:read", "wallet:write", "operate:read", "operate:write",
+		PricesRead, PricesWrite, InventoryRead, "inventory:write", MarketRead, "market:write",
+		WalletRead, "wallet:write", "operate:read", "operate:write",
 	}
 }
 

@@ -102,11 +102,12 @@ func (r *FeedReader) changes(ctx context.Context, since int64, limit int, fields
 }
 
 func (r *FeedReader) cursorExpired(ctx context.Context) error {
-	f := fault.New(fault.Expired, "cursor_expired", "This change number has expired or is unknown. Read a snapshot and continue after its change number.")
 	last, err := event.LastChange(ctx, r.o.Store.Read)
 	if err != nil && !errors.Is(err, event.ErrPending) {
 		return err
 	}
+	f := fault.New(fault.Expired, "cursor_expired",
+		"This change number has expired or is unknown. Read a snapshot and continue after its change number. The last change is %d.", last)
 	f.Change = id(last)
 	return f
 }

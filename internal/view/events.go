@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"assay/internal/event"
@@ -26,10 +27,28 @@ type Events struct {
 
 // EventForm is the form of the price changes in events. If Fields selects figures, they include items
 // of which only figures changed. If Currency is not empty, their amounts are converted at the rates in
-// force, and the data has the currency and the rates.
+// force, and the data has the currency and the rates. Hidden events are left out.
 type EventForm struct {
 	Fields   Fields
 	Currency money.Currency
+	Hidden   HiddenEvents
+}
+
+// HiddenEvents are the kinds of events that an API key may not read.
+type HiddenEvents struct{ Inventory, Market, Wallet bool }
+
+// Has reports whether events of a kind are hidden.
+func (h HiddenEvents) Has(kind event.Kind) bool {
+	switch subject, _, _ := strings.Cut(string(kind), "."); subject {
+	case "inventory":
+		return h.Inventory
+	case "listing", "trade":
+		return h.Market
+	case "ledger":
+		return h.Wallet
+	default:
+		return false
+	}
 }
 
 // Events returns the events that follow the event with the number after. If there are none, it
@@ -65,6 +84,9 @@ func (r *FeedReader) events(ctx context.Context, after int64, limit int, form Ev
 	for i := range found {
 		e := &found[i]
 		page.Next = id(e.Number)
+		if form.Hidden.Has(e.Kind) {
+			continue
+		}
 		if e.Batch != nil {
 			if len(e.Batch.Items) == 0 {
 				continue // only figures changed, and form selects none
@@ -86,7 +108,7 @@ func (r *FeedReader) eventExpired(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := fault.New(fault.Expired, "cursor_expired", "This event number has expired or is unknown. Continue after %d: the events up to it are deleted. "+
+	f := fault.New(fault.Expired, "cursor_expired", "This event number has expired or is unknown. Continue after %d to get all stored events. "+
 		"To follow prices, read a snapshot and continue after its change number.", first)
 	f.Change = id(first)
 	return f

@@ -6410,7 +6410,7 @@ type WebhookBody struct {
 	// Items Up to 200 market hash names.
 	Items *[]string `json:"items,omitempty"`
 
-	// MinChange Least relative move of a price, from 0 to 100.
+	// MinChange Least relative move of a price since the price before, from 0 to 100.
 	MinChange *float64 `json:"minChange,omitempty"`
 
 	// Url Address of the receiver, with https unless WEBHOOK_ALLOW_HOSTS names its host.
@@ -6470,7 +6470,7 @@ type WebhookPatch struct {
 	// Items Up to 200 market hash names.
 	Items *[]string `json:"items,omitempty"`
 
-	// MinChange Least relative move of a price, from 0 to 100.
+	// MinChange Least relative move of a price since the price before, from 0 to 100.
 	MinChange *float64 `json:"minChange,omitempty"`
 
 	// Url Address of the receiver.
@@ -7363,7 +7363,7 @@ type ClientInterface interface {
 
 	// GetEvents List events after an event number, oldest first.
 	//
-	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. An API key gets events of inventories only with `inventory:read`, of listings and trades only with `market:read`, and of the ledger only with `wallet:read`. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/events (the `GetEvents` operationId).
 	GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7902,7 +7902,7 @@ type ClientInterface interface {
 
 	// GetPricesStream Receive price changes and other events as they happen (server-sent events).
 	//
-	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
+	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields`, `currency` and the kinds of events that an API key gets are those of `GET /api/events`. API keys need the scope `prices:read`.
 	//
 	// Corresponds with GET /api/prices/stream (the `GetPricesStream` operationId).
 	GetPricesStream(ctx context.Context, params *GetPricesStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7983,7 +7983,7 @@ type ClientInterface interface {
 
 	// PostWebhooksWithBody Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scopes to read these events: see `GET /api/events`. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7992,7 +7992,7 @@ type ClientInterface interface {
 
 	// PostWebhooks Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scopes to read these events: see `GET /api/events`. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8015,7 +8015,7 @@ type ClientInterface interface {
 
 	// PatchWebhooksIdWithBody Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scopes to read these events. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -8024,7 +8024,7 @@ type ClientInterface interface {
 
 	// PatchWebhooksId Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scopes to read these events. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -8117,7 +8117,7 @@ func (c *Client) GetCommunityTopTraders(ctx context.Context, params *GetCommunit
 
 // GetEvents List events after an event number, oldest first.
 //
-// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. An API key gets events of inventories only with `inventory:read`, of listings and trades only with `market:read`, and of the ledger only with `wallet:read`. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/events (the `GetEvents` operationId).
 func (c *Client) GetEvents(ctx context.Context, params *GetEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9346,7 +9346,7 @@ func (c *Client) GetPricesSnapshotManifest(ctx context.Context, params *GetPrice
 
 // GetPricesStream Receive price changes and other events as they happen (server-sent events).
 //
-// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
+// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields`, `currency` and the kinds of events that an API key gets are those of `GET /api/events`. API keys need the scope `prices:read`.
 //
 // Corresponds with GET /api/prices/stream (the `GetPricesStream` operationId).
 func (c *Client) GetPricesStream(ctx context.Context, params *GetPricesStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9537,7 +9537,7 @@ func (c *Client) GetWebhooks(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // PostWebhooksWithBody Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scopes to read these events: see `GET /api/events`. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9556,7 +9556,7 @@ func (c *Client) PostWebhooksWithBody(ctx context.Context, contentType string, b
 
 // PostWebhooks Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scopes to read these events: see `GET /api/events`. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9609,7 +9609,7 @@ func (c *Client) GetWebhooksId(ctx context.Context, id string, reqEditors ...Req
 
 // PatchWebhooksIdWithBody Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scopes to read these events. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9628,7 +9628,7 @@ func (c *Client) PatchWebhooksIdWithBody(ctx context.Context, id string, content
 
 // PatchWebhooksId Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scopes to read these events. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -14665,7 +14665,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetEventsWithResponse List events after an event number, oldest first.
 	//
-	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+	// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. An API key gets events of inventories only with `inventory:read`, of listings and trades only with `market:read`, and of the ledger only with `wallet:read`. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15286,7 +15286,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetPricesStreamWithResponse Receive price changes and other events as they happen (server-sent events).
 	//
-	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
+	// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields`, `currency` and the kinds of events that an API key gets are those of `GET /api/events`. API keys need the scope `prices:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15385,7 +15385,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksWithBodyWithResponse Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scopes to read these events: see `GET /api/events`. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15394,7 +15394,7 @@ type ClientWithResponsesInterface interface {
 
 	// PostWebhooksWithResponse Send events to an address from now on.
 	//
-	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+	// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scopes to read these events: see `GET /api/events`. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15421,7 +15421,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchWebhooksIdWithBodyWithResponse Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scopes to read these events. API keys need the scope `operate:write`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15430,7 +15430,7 @@ type ClientWithResponsesInterface interface {
 
 	// PatchWebhooksIdWithResponse Change, enable or disable a webhook.
 	//
-	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+	// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scopes to read these events. API keys need the scope `operate:write`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -18682,7 +18682,7 @@ func (c *ClientWithResponses) GetCommunityTopTradersWithResponse(ctx context.Con
 
 // GetEventsWithResponse List events after an event number, oldest first.
 //
-// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+// Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. An API key gets events of inventories only with `inventory:read`, of listings and trades only with `market:read`, and of the ledger only with `wallet:read`. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19717,7 +19717,7 @@ func (c *ClientWithResponses) GetPricesSnapshotManifestWithResponse(ctx context.
 
 // GetPricesStreamWithResponse Receive price changes and other events as they happen (server-sent events).
 //
-// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
+// Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields`, `currency` and the kinds of events that an API key gets are those of `GET /api/events`. API keys need the scope `prices:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -19882,7 +19882,7 @@ func (c *ClientWithResponses) GetWebhooksWithResponse(ctx context.Context, reqEd
 
 // PostWebhooksWithBodyWithResponse Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scopes to read these events: see `GET /api/events`. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19897,7 +19897,7 @@ func (c *ClientWithResponses) PostWebhooksWithBodyWithResponse(ctx context.Conte
 
 // PostWebhooksWithResponse Send events to an address from now on.
 //
-// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+// Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scopes to read these events: see `GET /api/events`. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19942,7 +19942,7 @@ func (c *ClientWithResponses) GetWebhooksIdWithResponse(ctx context.Context, id 
 
 // PatchWebhooksIdWithBodyWithResponse Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scopes to read these events. API keys need the scope `operate:write`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -19957,7 +19957,7 @@ func (c *ClientWithResponses) PatchWebhooksIdWithBodyWithResponse(ctx context.Co
 
 // PatchWebhooksIdWithResponse Change, enable or disable a webhook.
 //
-// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+// Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scopes to read these events. API keys need the scope `operate:write`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * List events after an event number, oldest first.
-         * @description Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. API keys need the scope `prices:read`.
+         * @description Events after the number `after`, in the order in which they were committed, `price.changed` included. A page ends when it has `limit` events or price changes. Continue with `next`. `price.changed` lists items whose price or status changed; with `fields`, also items of which only figures changed. With `currency`, its data has `currency` and `rates`. With `wait` the response is held back until there is an event. If events after the number were deleted, the response is 410 with the code `cursor_expired`: continue after its `change`. An API key gets events of inventories only with `inventory:read`, of listings and trades only with `market:read`, and of the ledger only with `wallet:read`. API keys need the scope `prices:read`.
          */
         get: operations["getEvents"];
         put?: never;
@@ -1025,7 +1025,7 @@ export interface paths {
         };
         /**
          * Receive price changes and other events as they happen (server-sent events).
-         * @description Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields` and `currency` are those of `GET /api/events`. API keys need the scope `prices:read`.
+         * @description Server-sent events: `price.changed` and all other events as they are committed, and `job.progress` about once a second while a refresh of all prices runs. `id` is the number of the event: send it as Last-Event-ID to continue without a gap. The server sends a comment at least every 15 seconds. A client that does not read for ten seconds is disconnected. While prices change, all clients share a rate of 32 MiB per second. If the number has expired, the response is 410. The last event of an open stream can be `error`, whose data is a problem: `cursor_expired`, or `slow_client` if the client reads again within five seconds. `fields`, `currency` and the kinds of events that an API key gets are those of `GET /api/events`. API keys need the scope `prices:read`.
          */
         get: operations["getPricesStream"];
         put?: never;
@@ -1179,7 +1179,7 @@ export interface paths {
         put?: never;
         /**
          * Send events to an address from now on.
-         * @description Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+         * @description Sends the events that are written from now on to an address. An event passes if it matches all filters; an empty list matches all. Messages of the format `standard` are those of Standard Webhooks, whose libraries verify the signature with `secret`. The secret is not shown again. Events arrive in order and at least once; the header webhook-id stays the same when a message is repeated. Responses 2xx accept a message. After any other response, or none, it is retried for a day; later events wait. A response 410 disables the webhook. Redirects are failures. Only webhooks send `price.alert`, because it depends on the limits in their `alert`: `GET /api/events` and the stream do not have it. An API key also needs the scopes to read these events: see `GET /api/events`. API keys need the scope `operate:write`.
          */
         post: operations["postWebhooks"];
         delete?: never;
@@ -1211,7 +1211,7 @@ export interface paths {
         head?: never;
         /**
          * Change, enable or disable a webhook.
-         * @description Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scope `prices:read`. API keys need the scope `operate:write`.
+         * @description Changes the members that the body has. The next attempt is made at once. With `enabled` true, a disabled webhook continues after the last event that it handled. `alert` null removes the alert. An API key also needs the scopes to read these events. API keys need the scope `operate:write`.
          */
         patch: operations["patchWebhooksId"];
         trace?: never;
@@ -5485,7 +5485,7 @@ export interface components {
             items?: string[];
             /**
              * Format: double
-             * @description Least relative move of a price, from 0 to 100.
+             * @description Least relative move of a price since the price before, from 0 to 100.
              */
             minChange?: number;
             /** @description Address of the receiver, with https unless WEBHOOK_ALLOW_HOSTS names its host. */
@@ -5542,7 +5542,7 @@ export interface components {
             items?: string[];
             /**
              * Format: double
-             * @description Least relative move of a price, from 0 to 100.
+             * @description Least relative move of a price since the price before, from 0 to 100.
              */
             minChange?: number;
             /** @description Address of the receiver. */
