@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+
+	"assay/internal/money"
 )
 
 // Text describes an event other than price changes for people. It returns "" for an unknown
@@ -15,12 +17,13 @@ func Text(kind Kind, data []byte) string {
 	var d struct {
 		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, ListingID, State, MarketHashName, Phase, SellerID string
 		TotalValueDecimal, Currency, ContextID                                                                                    string
-		Left, Limit, TotalItems, UpdatedItems, AppID, Rows, UnpricedRows                                                          int64
+		Left, Limit, TotalItems, UpdatedItems, AppID, Rows, UnpricedRows, Price                                                   int64
 	}
 	if err := json.Unmarshal(data, &d); err != nil {
 		return ""
 	}
 	place := strings.Join(slices.DeleteFunc([]string{d.Provider, d.Host, d.Market}, func(s string) bool { return s == "" }), " ")
+	price := money.Currency(d.Currency).Minor(d.Price) + " " + d.Currency
 	switch kind {
 	case JobFinished, JobPartial, JobFailed:
 		return "run " + d.JobID + ": " + humanize.Comma(d.UpdatedItems) + " of " + humanize.Comma(d.TotalItems) + " items priced"
@@ -34,9 +37,9 @@ func Text(kind Kind, data []byte) string {
 		return "inventory of " + d.UserID + ", game " + strconv.FormatInt(d.AppID, 10) + ", context " + d.ContextID + ": " +
 			humanize.Comma(d.Rows-d.UnpricedRows) + " of " + humanize.Comma(d.Rows) + " rows priced, " + d.TotalValueDecimal + " " + d.Currency
 	case ListingSold, ListingCancelled, ListingExpired:
-		return "listing " + d.ListingID + " of " + d.SellerID + ", " + strings.TrimSpace(d.MarketHashName+" "+d.Phase) + ": " + d.State
+		return "listing " + d.ListingID + " of the seller " + d.SellerID + ", " + strings.TrimSpace(d.MarketHashName+" "+d.Phase) + ", " + price + ": " + d.State
 	case TradeCompleted, TradeReversed, TradeSettled:
-		return "trade " + d.TradeID + " of " + d.SellerID + ", " + strings.TrimSpace(d.MarketHashName+" "+d.Phase) + ": " + d.State
+		return "trade " + d.TradeID + " of the seller " + d.SellerID + ", " + strings.TrimSpace(d.MarketHashName+" "+d.Phase) + ", " + price + ": " + d.State
 	case TradeIsOverdue:
 		return "trade " + d.TradeID + ": still " + d.State
 	}

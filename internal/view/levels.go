@@ -13,6 +13,7 @@ import (
 // MarketLevel is the learned state of a configured market in one game.
 type MarketLevel struct {
 	Provider, Market string
+	Title            string // name of the market for people
 	AppID            int32
 	Level            money.Micro // factor against the other markets, in millionths; 0: not learned yet
 	Late             bool        // the market repeats another one or does not move, so it is not used
@@ -49,7 +50,7 @@ func (r *ProviderReader) MarketLevels(ctx context.Context) ([]MarketLevel, error
 			}
 			sets[n.AppID] = set
 		}
-		l := MarketLevel{Provider: name.Provider, Market: name.Key, AppID: n.AppID, LastGood: n.LastGood, Names: n.Names}
+		l := MarketLevel{Provider: name.Provider, Market: name.Key, Title: name.Title, AppID: n.AppID, LastGood: n.LastGood, Names: n.Names}
 		l.Dispersion, l.DispersionLimit = n.State.Dispersion(now, n.LastGood, n.Names)
 		if set != nil {
 			m := set.Market(n.MarketID)

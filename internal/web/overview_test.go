@@ -23,7 +23,7 @@ func TestEvents_ArePagedAndSeparateTheMarket(t *testing.T) {
 			`{"jobId":"7","lastError":"no space left"}`)
 	}
 	w.exec(`INSERT INTO event (kind, at, size, number, data) VALUES ($1, $2, 1, 0, $3)`, string(event.ListingSold), w.clock.Now().UnixMicro(),
-		`{"listingId":"9","sellerId":"u1","marketHashName":"AK-47 | Redline (Field-Tested)","state":"sold"}`)
+		`{"listingId":"9","sellerId":"u1","marketHashName":"AK-47 | Redline (Field-Tested)","price":3900,"currency":"USD","state":"sold"}`)
 	v := w.visit(t, marketSecret)
 	body := v.get("/events").body
 	if got := strings.Count(body, "Run 7 failed: no space left."); got != eventsPerPage {
@@ -34,5 +34,5 @@ func TestEvents_ArePagedAndSeparateTheMarket(t *testing.T) {
 	}
 	next := strings.Split(strings.SplitN(body, `" rel="next"`, 2)[0], `href="`)
 	mustContain(t, v.get(strings.ReplaceAll(next[len(next)-1], "&amp;", "&")).body, "Run 7 failed: no space left.", "Run 42 priced", "First page")
-	mustContain(t, v.get("/events?of=market").body, "Listing 9 of u1, AK-47 | Redline (Field-Tested): sold.", `href="/listings/9"`)
+	mustContain(t, v.get("/events?of=market").body, "Listing 9 of the seller u1, AK-47 | Redline (Field-Tested), 39.00 USD: sold.", `href="/listings/9"`)
 }

@@ -23,8 +23,8 @@ func asking(w *world, done *int) http.Handler {
 	}))
 	s.mux.HandleFunc("GET /try", s.read(Read, func(rw http.ResponseWriter, _ *http.Request, sess session) error {
 		_, err := rw.Write([]byte(`<!DOCTYPE html><html lang="en"><head><title>x</title><link rel="icon" href="/static/mark.svg"><link rel="stylesheet" href="/static/app.css">
-			<script src="/static/dialog.js" defer></script></head><body>
-			<form data-confirm action="/try" method="post"><input type="hidden" name="csrf" value="` + sess.csrf + `"><input type="hidden" name="back" value="/runs"><button id="go" name="what" value="all">Accept</button></form></body></html>`))
+			<script src="/static/dialog.js" defer></script></head><body><main>
+			<form data-confirm action="/try" method="post"><input type="hidden" name="csrf" value="` + sess.csrf + `"><input type="hidden" name="back" value="/runs"><button id="go" name="what" value="all">Accept</button></form></main></body></html>`))
 		return err
 	}))
 	return s
@@ -59,4 +59,9 @@ func TestBrowser_AsksInDialog(t *testing.T) {
 		t.Errorf("got the notice %q and %d actions, want one action", notice, done)
 	}
 	b.quiet()
+
+	b.open("/try")
+	eval[string](b, `document.querySelector("[name=csrf]").value = "of another session"`)
+	b.do(chromedp.Click(chromedp.CSS("#go")))
+	b.until("the reason of a refusal", `document.activeElement.matches("main h1") && document.querySelector("main").textContent.includes("belongs to another session")`)
 }

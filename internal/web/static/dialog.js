@@ -26,6 +26,20 @@
     return true;
   }
 
+  // show replaces the content of the page with a response that asks nothing: the server refused.
+  function show(html) {
+    var page = new DOMParser().parseFromString(html, "text/html");
+    var main = page.querySelector("main");
+    if (!main) return location.reload();
+    document.querySelector("main").replaceWith(document.importNode(main, true));
+    document.title = page.title;
+    scrollTo(0, 0);
+    var heading = document.querySelector("main h1");
+    if (!heading) return;
+    heading.tabIndex = -1;
+    heading.focus();
+  }
+
   // back opens the page that the form names, which shows the result of the action.
   function back(form) {
     var to = new URL(form.elements.back ? form.elements.back.value : "/", location.href);
@@ -45,7 +59,7 @@
     fetch(action, { method: "POST", body: body, headers: { Accept: "text/html" }, redirect: "manual" }).then(function (response) {
       if (response.type === "opaqueredirect") return back(form);
       return response.text().then(function (html) {
-        if (!ask(form, submitter, html)) location.reload();
+        if (!ask(form, submitter, html)) show(html);
       });
     }).catch(function () {
       document.dispatchEvent(new CustomEvent("assay:lost"));

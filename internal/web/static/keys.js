@@ -6,7 +6,7 @@
   var waiting = 0; // time of the key g
 
   function typing(target) {
-    return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+    return target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio])");
   }
 
   function help() {

@@ -139,7 +139,7 @@
     });
     var axis = { stroke: function () { return color("--soft"); }, font: font, ticks: { show: false } };
     return {
-      width: element.clientWidth, height: 200, padding: [8, 20, 0, 0], bands: bands,
+      width: element.clientWidth, height: 200, padding: [8, 28, 0, 0], bands: bands,
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: {

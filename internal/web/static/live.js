@@ -28,16 +28,27 @@
     if (!now) refresh("run events");
   }
 
-  // busy shows that the server does not update the parts now. Actions stay possible.
-  var updatedAt = new Date();
+  var behind = Date.now() - Date.parse(document.documentElement.dataset.now); // use the clock of the server
+  var updatedAt = now();
   var text = "";
 
-  function busy(now) {
+  function now() { return new Date(Date.now() - behind).toISOString(); }
+
+  // busy shows that the server does not update the parts now. Actions stay possible.
+  function busy(is) {
     var note = document.getElementById("connection");
     if (!note || isLost) return;
     if (text === "") text = note.textContent;
-    note.textContent = now ? "The server is busy. The figures are those of " + updatedAt.toTimeString().slice(0, 8) + "." : text;
-    note.hidden = !now;
+    note.textContent = text;
+    if (is) {
+      var time = document.createElement("span"); // app.js shows it in local time on request
+      time.dataset.at = updatedAt;
+      time.dataset.form = "second";
+      time.textContent = updatedAt.slice(11, 19);
+      note.replaceChildren("The server is busy. The figures are those of ", time, ".");
+      document.dispatchEvent(new CustomEvent("assay:updated"));
+    }
+    note.hidden = !is;
   }
 
   document.addEventListener("submit", function (e) {
@@ -144,7 +155,7 @@
     document.dispatchEvent(new CustomEvent("assay:updated"));
     announce();
     lost(false);
-    updatedAt = new Date();
+    updatedAt = now();
     busy(false);
   });
   document.addEventListener("htmx:sendError", function () { lost(true); });
