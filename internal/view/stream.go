@@ -24,7 +24,8 @@ const (
 	// recentBytes limits the pages in memory without figures and conversion. It is enough for the
 	// changes of a refresh of 50,000 items.
 	recentBytes = 16 << 20
-	// maxForms limits the other forms whose pages are in memory. Each has a quarter of recentBytes.
+	// maxForms limits the other forms whose pages are in memory. A form with figures or conversion has a
+	// quarter of recentBytes.
 	maxForms = 4
 	// groupEvery is the minimum time between two reads of the newest events. Without it, all streams
 	// would wake up for each commit.
@@ -58,7 +59,7 @@ func (s *Stream) Close() { s.feed.recents.close(s.form, s.recent) }
 type recents struct {
 	mu    sync.Mutex
 	forms map[EventForm]*recent
-	limit int // maximum size of the pages of the form without figures and conversion
+	limit int // maximum size of the pages of a form without figures and conversion
 }
 
 // open returns the pages of a form, or nil if there are too many forms.
@@ -71,10 +72,10 @@ func (a *recents) open(form EventForm) *recent {
 		if a.forms[EventForm{}] != nil {
 			others--
 		}
-		if form != (EventForm{}) {
-			if others == maxForms {
-				return nil
-			}
+		if form != (EventForm{}) && others == maxForms {
+			return nil
+		}
+		if form != (EventForm{Hidden: form.Hidden}) {
 			limit /= 4
 		}
 		c = &recent{limit: limit}
