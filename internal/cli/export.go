@@ -92,8 +92,12 @@ func (c *exportCmd) Run(ctx context.Context, s *session) error {
 	if err := file.Commit(c.File); err != nil {
 		return err
 	}
+	in := ""
+	if c.Currency != "" {
+		in = " in " + c.Currency
+	}
 	return s.out.result(done, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "%s has %s prices, up to change %s\n", printable(c.File), count(done.Items), done.Change)
+		_, _ = fmt.Fprintf(w, "%s has %s prices%s, up to change %s\n", printable(c.File), count(done.Items), in, done.Change)
 	})
 }
 
