@@ -186,7 +186,7 @@ func TestOverview_CombinesRunsSamplesAndProviders(t *testing.T) {
 	})
 	w.now = w.now.Add(20 * time.Minute)
 	o, verdict := show()
-	if want := "Everything works: no provider was requested yet; 95 % of 2 prices are based on quotes at most 20 min old."; verdict != want {
+	if want := "No problem is known, but no provider was requested yet; 95 % of 2 prices are based on quotes at most 20 min old."; verdict != want {
 		t.Errorf("verdict: got %q, want %q", verdict, want)
 	}
 	var tiles []string

@@ -94,6 +94,9 @@ func VerdictsOf(s *Situation) []Verdict {
 	if !slices.ContainsFunc(out, func(v Verdict) bool { return v.Level != "calm" }) && s.Prices > 0 {
 		// Held prices are not a problem. Their verdict follows the good one.
 		good := Verdict{Level: "good", Text: fmt.Sprintf("Everything works: %s%s", responding(s.Configured, s.Unrequested), basis(s)), Action: "Show prices", Href: "/items"}
+		if s.Unrequested == s.Configured {
+			good.Level, good.Text = "calm", "No problem is known, but no provider was requested yet"+basis(s)
+		}
 		out = append([]Verdict{good}, out...)
 	}
 	if len(out) == 0 {
@@ -124,11 +127,9 @@ func countOf(n, all int, names []string) string {
 	return fmt.Sprintf("%d of %d providers fail (%s)", n, all, list(names))
 }
 
-// responding describes the providers of a server without a failure.
+// responding describes the providers of a server without a failure, of which one has responded.
 func responding(all, unrequested int) string {
 	switch responded := all - unrequested; {
-	case responded == 0:
-		return "no provider was requested yet"
 	case unrequested > 0:
 		has, were := "have", "were"
 		if responded == 1 {

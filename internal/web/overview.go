@@ -87,6 +87,9 @@ func figureOf(t view.Tile) figure {
 	case "budgetLeft":
 		f.Label, f.Note, f.Href = "Budget left", "of the provider with the least left", "/providers"
 		format = func(n int64) string { return strconv.FormatInt(n*100/money.Scale, 10) + " %" }
+		if t.Now == nil {
+			f.Note = "no provider has a budget"
+		}
 	}
 	if t.Now != nil {
 		f.Value = format(*t.Now)

@@ -5579,7 +5579,7 @@ type QuotedItem struct {
 	// Spread Best ask - best bid; null if one is missing.
 	Spread *float64 `json:"spread"`
 
-	// SpreadAfterFees Best ask with its market's fee added - best bid with its market's fee taken off. A negative value is the gain of buying and selling at once. Null if one is missing.
+	// SpreadAfterFees Best ask with its market's fee added - best bid with its market's fee taken off; after fees, another market may be better. A negative value is the gain of buying and selling at once. Null if one is missing.
 	SpreadAfterFees *float64 `json:"spreadAfterFees"`
 
 	// Status How reliable the price is, or unknown for an unknown item.
@@ -6440,7 +6440,7 @@ type WebhookDelivery struct {
 	// Number Number of the event, or of the last price change in the message.
 	Number string `json:"number"`
 
-	// State State of the delivery.
+	// State State of the delivery. `retrying` is sent again, by a disabled webhook once it is enabled.
 	State DeliveryState `json:"state"`
 
 	// Status HTTP status of the last attempt; 0 without a response.

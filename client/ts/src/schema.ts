@@ -4575,7 +4575,7 @@ export interface components {
             spread: number | null;
             /**
              * Format: double
-             * @description Best ask with its market's fee added - best bid with its market's fee taken off. A negative value is the gain of buying and selling at once. Null if one is missing.
+             * @description Best ask with its market's fee added - best bid with its market's fee taken off; after fees, another market may be better. A negative value is the gain of buying and selling at once. Null if one is missing.
              */
             spreadAfterFees: number | null;
             /** @description How reliable the price is, or unknown for an unknown item. */
@@ -5516,7 +5516,7 @@ export interface components {
             kind: components["schemas"]["DeliveryKind"];
             /** @description Number of the event, or of the last price change in the message. */
             number: string;
-            /** @description State of the delivery. */
+            /** @description State of the delivery. `retrying` is sent again, by a disabled webhook once it is enabled. */
             state: components["schemas"]["DeliveryState"];
             /**
              * Format: int64

@@ -21,7 +21,7 @@
     isLost = now;
     note.hidden = !now;
     document.body.classList.toggle("lost", now);
-    document.querySelectorAll('form[method="post"] button').forEach(function (b) {
+    document.querySelectorAll("form button").forEach(function (b) {
       if (now) b.setAttribute("aria-disabled", "true");
       else b.removeAttribute("aria-disabled");
     });
