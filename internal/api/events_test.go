@@ -34,8 +34,13 @@ func TestEvents_HaveOnlyKindsOfTheScopesOfAKey(t *testing.T) {
 	h := newHarness(t, nil)
 	last := h.read(`SELECT max(number) FROM event`)
 	for _, e := range []event.Data{
-		event.InventoryPriced{UserID: "u1"}, event.ListingEnded{State: "sold"}, event.TradeMoved{State: "completed"}, event.TradeOverdue{},
-		event.LedgerProblem{}, event.JobEnded{Outcome: "failed"}, event.InventoryPriced{UserID: "u2"},
+		event.InventoryPriced{UserID: "u1"},
+		event.ListingEnded{State: "sold"},
+		event.TradeMoved{State: "completed"},
+		event.TradeOverdue{},
+		event.LedgerProblem{},
+		event.JobEnded{Outcome: "failed"},
+		event.InventoryPriced{UserID: "u2"},
 	} {
 		h.must(h.store.InTx(t.Context(), func(tx *db.Tx) error { return event.Add(tx, e) }))
 	}
