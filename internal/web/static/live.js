@@ -14,18 +14,18 @@
   // ---- the connection ----
   var isLost = false;
 
-  function lost(now) {
+  function lost(is) {
     var note = document.getElementById("connection");
-    if (!note || now === isLost) return;
-    if (now) busy(false); // restores the text
-    isLost = now;
-    note.hidden = !now;
-    document.body.classList.toggle("lost", now);
+    if (!note || is === isLost) return;
+    if (is) busy(false); // restores the text
+    isLost = is;
+    note.hidden = !is;
+    document.body.classList.toggle("lost", is);
     document.querySelectorAll("form button").forEach(function (b) {
-      if (now) b.setAttribute("aria-disabled", "true");
+      if (is) b.setAttribute("aria-disabled", "true");
       else b.removeAttribute("aria-disabled");
     });
-    if (!now) refresh("run events");
+    if (!is) refresh("run events");
   }
 
   var behind = Date.now() - Date.parse(document.documentElement.dataset.now); // use the clock of the server
