@@ -19,88 +19,134 @@ const (
 	maxTotalRest = 10 * time.Second
 	// minWork is the shortest work between two rests.
 	minWork = 4 * time.Millisecond
-	// recent is how long work stays slow after the last request.
+	// recent is how long work stays slow after the last write.
 	recent = time.Second
+	// maxRead is how long one read counts.
+	maxRead = 250 * time.Millisecond
 )
 
-// Priority gives requests priority over background work. The work consists of pieces.
-// While requests run, and for a second afterwards, each process runs one piece at a time.
-// A piece also rests: as long as it ran beside requests, multiplied by the number of
-// processes that share the work. So frequent requests find free processors and database
-// rows for half of the time, and rare requests hardly delay the work. Requests in other processes
-// count as well. Without requests, work runs at full speed. The methods of a Priority are
-// safe for concurrent use.
+// Priority gives requests priority over background work. The work consists of pieces. A piece
+// rests as long as it ran beside requests, multiplied by the number of processes that share the
+// work. So frequent requests find free processors and database rows for half of the time, and
+// rare requests hardly delay the work. Without requests, work runs at full speed.
+//
+// Requests that write the rows of the work do more. While they run, and for a second afterwards,
+// each process runs one piece at a time. They also count in other processes.
+//
+// The methods of a Priority are safe for concurrent use.
 type Priority struct {
-	slot chan struct{} // full while a piece runs during requests
+	slot chan struct{} // full while a piece runs during writes
 
 	mu        sync.Mutex
-	running   int           // requests that run now
-	since     time.Time     // start of the first of them
-	busy      time.Duration // time with running requests, except that since then
-	ended     time.Time     // end of the last request
+	all       activity // all requests
+	writes    activity
 	elsewhere others
+}
+
+// activity is the time in which requests run.
+type activity struct {
+	running int           // requests that run now
+	since   time.Time     // start of the first of them
+	busy    time.Duration // time with running requests, except that since then
+	ended   time.Time     // end of the last request
+}
+
+func (a *activity) begin(now time.Time) {
+	if a.running == 0 {
+		a.since = now
+	}
+	a.running++
+}
+
+func (a *activity) end(now time.Time) {
+	a.ended = now
+	if a.running--; a.running == 0 {
+		a.busy += now.Sub(a.since)
+	}
+}
+
+// time returns the time in which requests have run since the start of the process.
+func (a *activity) time() time.Duration {
+	if a.running == 0 {
+		return a.busy
+	}
+	return a.busy + time.Since(a.since)
 }
 
 // others is the last report about other processes.
 type others struct {
 	processes int       // number of processes, including this process; 0 before the first report
-	share     float64   // share of the time in which requests ran elsewhere, 0 to 1
-	busy      time.Time // last report of requests elsewhere
+	share     float64   // share of the time in which writes ran elsewhere, 0 to 1
+	busy      time.Time // last report of writes elsewhere
 }
 
 // NewPriority returns a Priority without running requests.
 func NewPriority() *Priority { return &Priority{slot: make(chan struct{}, 1)} }
 
-// Begin registers a running request. The caller must call end once when the request ends.
-func (p *Priority) Begin() (end func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.running == 0 {
-		p.since = time.Now()
-	}
-	p.running++
+// Write registers a running request that writes rows of the work. The caller must call end once
+// when the request ends.
+func (p *Priority) Write() (end func()) { return p.begin(&p.all, &p.writes) }
+
+// Read registers a running request that only reads. The caller must call end when the request
+// ends. A long request, such as a slow download, counts only for its first quarter of a second.
+func (p *Priority) Read() (end func()) {
+	once := sync.OnceFunc(p.begin(&p.all))
+	limit := time.AfterFunc(maxRead, once)
 	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.ended = time.Now()
-		if p.running--; p.running == 0 {
-			p.busy += p.ended.Sub(p.since)
-		}
+		limit.Stop()
+		once()
 	}
 }
 
-// BusyTime returns the time in which requests have run since the start of the process.
-func (p *Priority) BusyTime() time.Duration {
+func (p *Priority) begin(of ...*activity) (end func()) {
+	each := func(fn func(*activity, time.Time)) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		now := time.Now()
+		for _, a := range of {
+			fn(a, now)
+		}
+	}
+	each((*activity).begin)
+	return func() { each((*activity).end) }
+}
+
+// WriteTime returns the time in which writes have run since the start of the process.
+func (p *Priority) WriteTime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running == 0 {
-		return p.busy
-	}
-	return p.busy + time.Since(p.since)
+	return p.writes.time()
+}
+
+// requestTime returns the time in which requests have run since the start of the process.
+func (p *Priority) requestTime() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all.time()
 }
 
 // ReportPeers stores the number of processes that share the work, including this process.
-// share is the share of the time since the last report in which requests ran in the other
+// share is the share of the time since the last report in which writes ran in the other
 // processes, as their sum.
 func (p *Priority) ReportPeers(processes int, share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.elsewhere.processes = processes
-	if share > 0 { // a report without requests can mean that a heartbeat is late
+	if share > 0 { // a report without writes can mean that a heartbeat is late
 		p.elsewhere.share, p.elsewhere.busy = min(share, 1), time.Now()
 	}
 }
 
-// Busy reports whether background work must run slowly because of requests.
+// Busy reports whether each process must run one piece at a time because of writes.
 func (p *Priority) Busy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.running > 0 || time.Since(p.ended) < recent ||
+	return p.writes.running > 0 || time.Since(p.writes.ended) < recent ||
 		time.Since(p.elsewhere.busy) < 2*recent // reports arrive about every second
 }
 
 // Run runs a piece of work. piece reports whether there is more work. If there is more
-// and requests ran meanwhile or recently, Run rests before it returns. The end of ctx
+// and requests ran meanwhile, Run rests before it returns. The end of ctx
 // ends the rest. A long piece should call Yield with the context that it gets.
 func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bool, err error)) (more bool, err error) {
 	if p.Busy() {
@@ -111,7 +157,7 @@ func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bo
 			return false, ctx.Err()
 		}
 	}
-	w := p.begin(maxPieceRest)
+	w := p.piece(maxPieceRest)
 	if more, err = piece(context.WithValue(ctx, pacedKey{}, w)); more && err == nil {
 		w.rest(ctx, 0)
 	}
@@ -121,7 +167,7 @@ func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bo
 // Paced returns a context for work that runs outside of Run because it mostly waits for
 // I/O. With this context, Yield rests for at most 50 ms.
 func (p *Priority) Paced(ctx context.Context) context.Context {
-	return context.WithValue(ctx, pacedKey{}, p.begin(maxPacedRest))
+	return context.WithValue(ctx, pacedKey{}, p.piece(maxPacedRest))
 }
 
 // Yield pauses a piece of work in favour of requests. A piece should call it often. Yield
@@ -142,13 +188,13 @@ type paced struct {
 
 	mu     sync.Mutex    // held during a rest, so that all goroutines of the piece rest
 	since  time.Time     // end of the last rest
-	busy   time.Duration // BusyTime at that time
+	busy   time.Duration // requestTime at that time
 	rested time.Duration
 }
 
 // begin returns a piece of work that begins now.
-func (p *Priority) begin(longest time.Duration) *paced {
-	return &paced{priority: p, longest: longest, since: time.Now(), busy: p.BusyTime()}
+func (p *Priority) piece(longest time.Duration) *paced {
+	return &paced{priority: p, longest: longest, since: time.Now(), busy: p.requestTime()}
 }
 
 // rest rests in proportion to the requests since the last rest. It does nothing if the time
@@ -161,7 +207,7 @@ func (w *paced) rest(ctx context.Context, atLeast time.Duration) {
 	if worked < atLeast || w.rested >= maxTotalRest {
 		return
 	}
-	if length := min(w.priority.restFor(worked, w.priority.BusyTime()-w.busy), w.longest); length > 0 {
+	if length := min(w.priority.restFor(worked, w.priority.requestTime()-w.busy), w.longest); length > 0 {
 		rest := time.NewTimer(length)
 		defer rest.Stop()
 		select {
@@ -169,7 +215,7 @@ func (w *paced) rest(ctx context.Context, atLeast time.Duration) {
 		case <-ctx.Done():
 		}
 	}
-	w.since, w.busy = time.Now(), w.priority.BusyTime()
+	w.since, w.busy = time.Now(), w.priority.requestTime()
 	w.rested += w.since.Sub(began)
 }
 

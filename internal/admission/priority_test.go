@@ -12,7 +12,7 @@ import (
 func TestPriority_WorkRestsAsLongAsItRanBesideRequests(t *testing.T) {
 	const took = 10 * time.Millisecond
 	failure := errors.New("no")
-	none, running := func(*Priority) {}, func(p *Priority) { p.Begin() }
+	none, running := func(*Priority) {}, func(p *Priority) { p.Write() }
 	for name, c := range map[string]struct {
 		before, meanwhile func(*Priority)
 		done              bool // no more work
@@ -21,18 +21,21 @@ func TestPriority_WorkRestsAsLongAsItRanBesideRequests(t *testing.T) {
 	}{
 		"no request":        {before: none, took: took},
 		"a running request": {before: running, took: took, rest: restRatio * took},
-		"a request before":  {before: func(p *Priority) { p.Begin()() }, took: took},
+		"a request before":  {before: func(p *Priority) { p.Write()() }, took: took},
 		"a request during half of the piece": {before: none, meanwhile: func(p *Priority) {
-			end := p.Begin()
+			end := p.Write()
 			time.AfterFunc(took/2, end)
 		}, took: took, rest: restRatio * took / 2},
-		"two requests at the same time":           {before: func(p *Priority) { p.Begin(); p.Begin() }, took: took, rest: restRatio * took},
-		"requests all the time in four processes": {before: func(p *Priority) { p.ReportPeers(4, 3); p.Begin() }, took: took, rest: 4 * restRatio * took},
+		"two requests at the same time":           {before: func(p *Priority) { p.Write(); p.Write() }, took: took, rest: restRatio * took},
+		"requests all the time in four processes": {before: func(p *Priority) { p.ReportPeers(4, 3); p.Write() }, took: took, rest: 4 * restRatio * took},
 		"requests for half of the time elsewhere": {before: func(p *Priority) { p.ReportPeers(4, 0.5) }, took: took, rest: 4 * restRatio * took / 2},
 		"four processes without requests":         {before: func(p *Priority) { p.ReportPeers(4, 0) }, took: took},
-		"requests in this one of four processes":  {before: func(p *Priority) { p.ReportPeers(4, 0); p.Begin() }, took: took, rest: 4 * restRatio * took},
+		"requests in this one of four processes":  {before: func(p *Priority) { p.ReportPeers(4, 0); p.Write() }, took: took, rest: 4 * restRatio * took},
 		"old requests in another process":         {before: func(p *Priority) { p.ReportPeers(2, 1); <-time.After(2 * recent) }, took: took},
 		"a long piece":                            {before: running, took: time.Minute, rest: maxPieceRest},
+		"a read":                                  {before: func(p *Priority) { p.Read() }, took: took, rest: restRatio * took},
+		"a read and a write":                      {before: func(p *Priority) { p.Read(); p.Write() }, took: took, rest: restRatio * took},
+		"a long read":                             {before: func(p *Priority) { p.Read() }, took: 2 * maxRead, rest: restRatio * maxRead},
 		"no more work":                            {before: running, took: took, done: true},
 		"a failure":                               {before: running, took: took, err: failure},
 	} {
@@ -57,13 +60,13 @@ func TestPriority_WorkRestsAsLongAsItRanBesideRequests(t *testing.T) {
 	}
 }
 
-// While requests run, the next piece starts after the rest of the previous piece.
-func TestPriority_RunsOnePieceAtATimeDuringRequests(t *testing.T) {
+// While writes run, the next piece starts after the rest of the previous piece.
+func TestPriority_RunsOnePieceAtATimeDuringWrites(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			p := NewPriority()
 			if busy {
-				defer p.Begin()()
+				defer p.Write()()
 			}
 			const took, pieces = 10 * time.Millisecond, 3
 			start := time.Now()
@@ -86,8 +89,8 @@ func TestPriority_RunsOnePieceAtATimeDuringRequests(t *testing.T) {
 			if got := time.Since(start); got != want {
 				t.Errorf("busy %v: %d pieces took %v, want %v", busy, pieces, got, want)
 			}
-			if busy && p.BusyTime() != want || !busy && p.BusyTime() != 0 {
-				t.Errorf("busy %v: got requests for %v, want them for all or no time", busy, p.BusyTime())
+			if busy && p.WriteTime() != want || !busy && p.WriteTime() != 0 {
+				t.Errorf("busy %v: got writes for %v, want them for all or no time", busy, p.WriteTime())
 			}
 		})
 	}
@@ -96,7 +99,7 @@ func TestPriority_RunsOnePieceAtATimeDuringRequests(t *testing.T) {
 func TestPriority_RestEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPriority()
-		defer p.Begin()()
+		defer p.Write()()
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
 		if more, err := p.Run(ctx, func(context.Context) (bool, error) {
@@ -112,7 +115,7 @@ func TestPriority_RestEndsWithTheContext(t *testing.T) {
 func TestPriority_WaitForAnotherPieceEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPriority()
-		defer p.Begin()()
+		defer p.Write()()
 		ctx, cancel := context.WithCancel(t.Context())
 		var working sync.WaitGroup
 		working.Go(func() {
@@ -133,21 +136,38 @@ func TestPriority_WaitForAnotherPieceEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// While requests run, other pieces wait, also shortly after the last request.
-func TestPriority_IsBusyForASecondAfterARequest(t *testing.T) {
+// While writes run, other pieces wait, also shortly after the last write.
+func TestPriority_IsBusyForASecondAfterAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPriority()
 		if p.Busy() {
-			t.Error("before the first request: got busy, want idle")
+			t.Error("before the first write: got busy, want idle")
 		}
-		p.Begin()()
+		p.Write()()
 		<-time.After(recent - 1)
 		if !p.Busy() {
 			t.Error("just before a second has passed: got idle, want busy")
 		}
 		<-time.After(1)
 		if p.Busy() {
-			t.Error("a second after the request: got busy, want idle")
+			t.Error("a second after the write: got busy, want idle")
+		}
+	})
+}
+
+// Reads only cause rests: pieces run at the same time, and other processes do not hear of them.
+func TestPriority_ReadsDoNotLimitPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPriority()
+		end := p.Read()
+		<-time.After(maxRead / 2)
+		if p.Busy() || p.WriteTime() != 0 {
+			t.Errorf("during a read: got busy %v, writes for %v, want false and 0s", p.Busy(), p.WriteTime())
+		}
+		end()
+		end() // a second call changes nothing
+		if got := p.requestTime(); got != maxRead/2 {
+			t.Errorf("after the read: got requests for %v, want %v", got, maxRead/2)
 		}
 	})
 }
@@ -199,7 +219,7 @@ func TestRest_PausesALongPiece(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := NewPriority()
 			if c.requests {
-				defer p.Begin()()
+				defer p.Write()()
 			}
 			start := time.Now()
 			if err := c.do(t.Context(), p); err != nil {

@@ -147,7 +147,7 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	e.heartbeats++
 	report := e.report()
 	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		if known, err = writeHeartbeat(tx, e.owner, report, e.priority.BusyTime()); err != nil || known {
+		if known, err = writeHeartbeat(tx, e.owner, report, e.priority.WriteTime()); err != nil || known {
 			return err
 		}
 		return Register(tx, e.instance())

@@ -287,7 +287,7 @@ func TestLease_HeartbeatsReportSyncsToOtherInstances(t *testing.T) {
 		a, b := w.join("a"), w.join("b")
 		w.pass(time.Second, a, b)
 		equal(t, "busy before a sync", a.priority.Busy(), false)
-		end := b.priority.Begin()
+		end := b.priority.Write()
 		w.pass(time.Second, b, a)
 		equal(t, "busy while another instance runs a sync", a.priority.Busy(), true)
 		end()

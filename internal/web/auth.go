@@ -44,6 +44,7 @@ func (s *auth) read(least Role, h sessionHandler) http.HandlerFunc {
 			sess.flash = s.takeFlash(w, r, sess)
 			s.Overview.Headline(r.Context()) // updates the status dot in the page header
 		}
+		defer s.Syncs.Priority.Read()() // a refresh on the same processors gives way to pages
 		s.allow(w, r, sess, least, h)
 	}
 }

@@ -82,7 +82,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 
 // Push syncs an inventory from the platform.
 func (s *Service) Push(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
-	defer s.Priority.Begin()()
+	defer s.Priority.Write()()
 	began := time.Now()
 	r, err = s.inventories.Sync(ctx, userID, push, mode)
 	outcome, reason := syncOutcome(err)
@@ -102,7 +102,7 @@ func (s *Service) Pull(ctx context.Context, userID string, place steaminv.Place,
 
 // pulled stores the inventory of a completed pull.
 func (s *Service) pulled(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
-	defer s.Priority.Begin()()
+	defer s.Priority.Write()()
 	r, err = s.inventories.Sync(ctx, userID, push, mode)
 	s.written(syncPull, r)
 	return r, err
@@ -111,7 +111,7 @@ func (s *Service) pulled(ctx context.Context, userID string, push inventory.Push
 // Renew updates the prices of the stored inventory before a listing. It returns false if
 // that inventory is too old.
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
-	defer s.Priority.Begin()()
+	defer s.Priority.Write()()
 	began := time.Now()
 	fresh, err = s.inventories.Renew(ctx, userID, app, contextID, notBefore)
 	outcome, reason := syncOutcome(err)
