@@ -45,6 +45,7 @@ func copyKinds() map[string]copyKind {
 const (
 	versionTable  = "goose_db_version"
 	instanceTable = "instance"
+	writerTable   = "price_writer"
 )
 
 // ownSettings excludes settings that belong to a database and not to its records.
@@ -68,7 +69,7 @@ func copiedTables(ctx context.Context) (_ []copyTable, err error) {
 	}
 	var out []copyTable
 	for _, t := range all {
-		if t.name != versionTable && t.name != instanceTable {
+		if t.name != versionTable && t.name != instanceTable && t.name != writerTable {
 			out = append(out, t)
 		}
 	}

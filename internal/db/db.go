@@ -62,6 +62,7 @@ type DB struct {
 	ownClock bool // budgets use the clock of the database server
 	Log      *slog.Logger
 	faults   func(point string) error
+	owner    string
 	failures failures
 	locals   sync.Map // keyed by type; see Local
 	readOnly bool     // see Options.ReadOnly
@@ -77,7 +78,7 @@ const (
 // Open opens a database and migrates its schema. It creates an SQLite file that does not
 // exist, unless the .id file beside it shows that a database was deleted.
 func Open(ctx context.Context, o Options) (_ *DB, err error) {
-	s := &DB{Clock: o.Now, Log: o.Logger, faults: o.Faults}
+	s := &DB{Clock: o.Now, Log: o.Logger, faults: o.Faults, owner: o.Owner}
 	if s.Clock == nil {
 		s.Clock = time.Now
 	}
@@ -148,6 +149,9 @@ func (s *DB) openFile(ctx context.Context, o Options) (err error) {
 // OnlyWriter reports whether this process is the only writer of the database. It is true on
 // SQLite, because the process holds the file lock.
 func (s *DB) OnlyWriter() bool { return s.file != nil }
+
+// Owner returns the name of this process from the Options. It may be empty.
+func (s *DB) Owner() string { return s.owner }
 
 // openForReading opens a file that this process cannot write. The file lock keeps other
 // processes from writing it. If the write-ahead log is empty, the file is opened as

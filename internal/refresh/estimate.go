@@ -72,7 +72,9 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 		s = &batchEstimator{estimator: e, decoder: newDecoder()}
 	}
 	defer e.recycle(s)
-	err = s.load(ctx, b)
+	if err = catalog.AnnouncePrices(ctx, e.store); err == nil { // now, so that the transaction need not wait
+		err = s.load(ctx, b)
+	}
 	if len(s.items) > 2*batchItems {
 		defer e.garbage.limit(batchGC)()
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/dispatch"
 )
@@ -41,6 +42,8 @@ const (
 	// maxReadGap is the longest pause between two reads of the counters. After a longer
 	// pause, all leases start again.
 	maxReadGap = 2 * time.Second
+	// writerIdle is how long an instance stays announced after it has committed prices.
+	writerIdle = 2 * time.Second
 )
 
 // peers holds the heartbeat counters that this instance has read. It uses monotonic time only,
@@ -152,8 +155,11 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 		}
 		return Register(tx, e.instance())
 	})
-	if err != nil || known {
+	if err != nil {
 		return err
+	}
+	if known {
+		return catalog.WithdrawPrices(ctx, e.store, writerIdle)
 	}
 	e.log.Warn("lease lost; registering again", "owner", e.owner)
 	e.interruptAll()

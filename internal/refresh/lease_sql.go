@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/catalog"
 	"assay/internal/db"
 )
 
@@ -68,7 +69,7 @@ func removeInstance(t *db.Tx, p Heartbeat) (bool, error) {
 			return false, err
 		}
 	}
-	return true, nil
+	return true, catalog.RemovePriceWriter(t, p.Owner)
 }
 
 func knowsInstance(t *db.Tx, owner string) (known bool, err error) {
@@ -83,7 +84,8 @@ SELECT owner, heartbeat, sync_time FROM instance
 UNION ALL
 SELECT owner, -1, 0 FROM (
 	SELECT owner FROM fetch_unit WHERE state = 'running'
-	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running') claimed
+	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running'
+	UNION SELECT owner FROM price_writer) claimed
 WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
 // readHeartbeats returns the counters of all instances and unregistered claim owners.

@@ -294,6 +294,18 @@ func TestLease_HeartbeatsReportSyncsToOtherInstances(t *testing.T) {
 	})
 }
 
+// Until the row of a killed process is deleted, each lookup asks the database for changes.
+func TestLease_AnnouncementOfADeadInstanceExpires(t *testing.T) {
+	shared(t, func(t *testing.T, w *cluster) {
+		a := w.join("a")
+		w.exec(`INSERT INTO price_writer (owner) VALUES ('dead')`)
+		w.pass(refresh.Lease/2, a)
+		equal(t, "announcements before the lease expires", w.count(`SELECT count(*) FROM price_writer`), 1)
+		w.pass(refresh.Lease, a)
+		equal(t, "announcements after the lease expired", w.count(`SELECT count(*) FROM price_writer`), 0)
+	})
+}
+
 func TestLease_DatabaseOutageExpiresNoLease(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		a, b := w.join("a"), w.join("b")

@@ -58,6 +58,11 @@ CREATE TABLE price_version (
     version INTEGER NOT NULL
 );
 
+-- Processes that may commit new prices, on PostgreSQL. Empty on SQLite, where one process writes.
+CREATE TABLE price_writer (
+    owner TEXT NOT NULL PRIMARY KEY -- unique for each process
+);
+
 -- Exchange rates of runs. They explain the estimates that used them.
 CREATE TABLE rate_set (
     id     INTEGER PRIMARY KEY,

@@ -1,0 +1,7 @@
+package catalog
+
+// The times of announcements.
+const (
+	VersionLife     = versionLife
+	AnnouncedBefore = announcedBefore
+)
