@@ -71,6 +71,8 @@ func AnnouncePrices(ctx context.Context, s *db.DB) error {
 	return err
 }
 
+const withdrawPostgres = `DELETE FROM price_writer WHERE owner IN (SELECT owner FROM price_writer WHERE owner = $1 FOR UPDATE SKIP LOCKED)`
+
 // WithdrawPrices ends the announcement of this process if it has committed no prices for the given
 // time. Lookups are slower as long as a process is announced.
 func WithdrawPrices(ctx context.Context, s *db.DB, idle time.Duration) error {
@@ -83,7 +85,7 @@ func WithdrawPrices(ctx context.Context, s *db.DB, idle time.Duration) error {
 	var ended int64
 	err := s.InUrgentTx(ctx, func(t *db.Tx) (err error) {
 		// A transaction that writes prices locks the row. The next call tries again.
-		ended, err = t.Exec(`DELETE FROM price_writer WHERE owner IN (SELECT owner FROM price_writer WHERE owner = $1 FOR UPDATE SKIP LOCKED)`, w.owner)
+		ended, err = t.Exec(withdrawPostgres, w.owner)
 		return err
 	})
 	if err != nil || ended > 0 {
@@ -98,8 +100,15 @@ func RemovePriceWriter(t *db.Tx, owner string) error {
 	return err
 }
 
-// pricesChangedShared is PricesChanged if other processes use the database. The row of the
-// announcement is locked until the transaction ends, so that nobody can delete it before.
+// changedPostgres locks the announcement until the transaction ends, so that nobody can delete it
+// before.
+const changedPostgres = `
+WITH announced AS MATERIALIZED (SELECT 1 FROM price_writer WHERE owner = $2 FOR KEY SHARE)
+INSERT INTO price_version (bucket, version)
+SELECT bucket, 1 FROM unnest(CAST($1 AS bigint[])) bucket WHERE EXISTS (SELECT 1 FROM announced) ORDER BY bucket
+ON CONFLICT (bucket) DO UPDATE SET version = price_version.version + 1`
+
+// pricesChangedShared is PricesChanged if other processes use the database.
 func pricesChangedShared(t *db.Tx, buckets []int64) error {
 	w := db.Local[priceWriter](t.DB)
 	owner, since, err := w.announce(t.Context(), t.DB)
@@ -113,10 +122,7 @@ func pricesChangedShared(t *db.Tx, buckets []int64) error {
 	case <-t.Context().Done():
 		return t.Context().Err()
 	}
-	n, err := t.Exec(`WITH announced AS MATERIALIZED (SELECT 1 FROM price_writer WHERE owner = $2 FOR KEY SHARE)
-		INSERT INTO price_version (bucket, version)
-		SELECT b.bucket, 1 FROM `+t.Dialect.Rows(1, "bucket bigint")+` b WHERE EXISTS (SELECT 1 FROM announced) ORDER BY b.bucket
-		ON CONFLICT (bucket) DO UPDATE SET version = price_version.version + 1`, t.Dialect.EncodeIDs(buckets), owner)
+	n, err := t.Exec(changedPostgres, t.Dialect.EncodeIDs(buckets), owner)
 	if err == nil && n == 0 { // another process deleted the announcement because this one seemed to have ended
 		w.forget(since)
 		return db.ErrRunAgain
