@@ -142,7 +142,7 @@ func TestAllowance_QuotaErrorNamesItsReset(t *testing.T) {
 		if kind != KindBudget || wait != 90*time.Hour || f.count() > 0 {
 			t.Errorf("got kind %v, wait %v, want budget, 90h, no request", kind, wait)
 		}
-		if want := "fake: budget: not sent: the quota for the month is used up until 2026-04-01T00:00:00Z"; err.Error() != want {
+		if want := "fake: limit or quota used up: not sent: the quota for the month is used up until 2026-04-01T00:00:00Z"; err.Error() != want {
 			t.Errorf("got error %q, want %q", err, want)
 		}
 	})

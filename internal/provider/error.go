@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -54,11 +56,29 @@ type Error struct {
 	waitStored  bool // the wait is already stored
 }
 
+// kindTexts describe the kinds in an error's text.
+var kindTexts = map[Kind]string{
+	KindConnect:     "no connection",
+	KindTimeout:     "timeout",
+	KindCut:         "the response was cut off",
+	KindRateLimited: "rate limit reached",
+	KindAuth:        "access refused",
+	KindServer:      "server error",
+	KindStatus:      "unexpected status",
+	KindProtocol:    "unexpected response",
+	KindTooLarge:    "the response is too large",
+	KindBlocked:     "address blocked",
+	KindBreaker:     "circuit breaker open",
+	KindBudget:      "limit or quota used up",
+	KindQuarantine:  "in quarantine",
+	KindCancelled:   "cancelled",
+}
+
 // Error returns the provider, the fault and the status, without secrets.
 func (e *Error) Error() string {
-	s := e.Provider + ": " + string(e.Kind)
-	if e.Status != 0 {
-		s += fmt.Sprintf(" (status %d)", e.Status)
+	s := e.Provider + ": " + cmp.Or(kindTexts[e.Kind], string(e.Kind))
+	if e.Status != 0 && e.Status != http.StatusOK { // a successful status is not the fault
+		s += fmt.Sprintf(" (HTTP status %d)", e.Status)
 	}
 	if e.Detail != "" {
 		s += ": " + e.Detail

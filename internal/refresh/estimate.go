@@ -347,7 +347,7 @@ func (s *batchEstimator) stateWithoutEvidence(i int) (state, reason, errText str
 		if r := s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}]; r.problem != "" {
 			errs = append(errs, r.problem)
 		} else if slices.Contains(o.rejected, old.MarketID) {
-			errs = append(errs, m.provider+": "+string(provider.KindProtocol)+": the row of this item was rejected: "+m.Key)
+			errs = append(errs, (&provider.Error{Provider: m.provider, Kind: provider.KindProtocol, Detail: "the row of this item was rejected: " + m.Key}).Error())
 		} else if slices.Contains(o.silent, old.MarketID) {
 			errs = append(errs, m.provider+": "+string(OutcomeSilent)+": "+m.Key)
 		}

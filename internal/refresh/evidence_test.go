@@ -47,7 +47,7 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 		}
 		items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 1)
 		must(t, err)
-		equal(t, "error", items[0].Error, "alpha: connect: scripted failure")
+		equal(t, "error", items[0].Error, "alpha: no connection: scripted failure")
 		w.checkIdle()
 	}
 	f, err := view.ReadFreshness(t.Context(), w.store, false, w.clock.Now())
@@ -265,7 +265,7 @@ func TestRule5_RejectedRowIsNoEvidence(t *testing.T) {
 			}
 			items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 1)
 			must(t, err)
-			equal(t, "error", items[0].Error, "alpha: protocol: the row of this item was rejected: a1")
+			equal(t, "error", items[0].Error, "alpha: unexpected response: the row of this item was rejected: a1")
 			s.edit, s.extra = nil, nil
 			j = w.run(false)
 			equal(t, "items updated after their rows are valid again", j.Counts.Updated, 2)

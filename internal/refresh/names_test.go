@@ -55,7 +55,7 @@ func TestNames_FailingNameFailsAlone(t *testing.T) {
 	equal(t, "updated", j.Counts.Updated, 118)
 	equal(t, "failed", j.Counts.Failed, 2)
 	equal(t, "state", w.states(j.ID)[list[7]], refresh.ItemFailed)
-	equal(t, "the last error", j.LastError, "alpha: protocol: scripted failure")
+	equal(t, "the last error", j.LastError, "alpha: unexpected response: scripted failure")
 	for n, times := range requestedTimes(s.requested()) {
 		equal(t, "calls for "+n, times, 1)
 	}

@@ -2,6 +2,8 @@ package refresh
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -76,7 +78,7 @@ func (a *applier) marketGaps(units []FetchUnit, outcomes map[UnitMarket]MarketFe
 		market
 		reason string
 	}
-	all, missing, details := map[market]int64{}, map[gap]int64{}, map[gap]string{}
+	all, missing, details := map[market]int64{}, map[gap]int64{}, map[gap]map[string]int64{}
 	for i := range units {
 		u := &units[i]
 		src, configured := a.providers[u.Provider]
@@ -96,20 +98,38 @@ func (a *applier) marketGaps(units []FetchUnit, outcomes map[UnitMarket]MarketFe
 			all[m] += weight
 			if reason, detail := u.gap(id, outcomes); reason != "" {
 				missing[gap{m, reason}] += weight
-				details[gap{m, reason}] = detail
+				if details[gap{m, reason}] == nil {
+					details[gap{m, reason}] = map[string]int64{}
+				}
+				details[gap{m, reason}][detail] += weight
 			}
 		}
 	}
 	var out []event.MarketGap
 	for g, n := range missing {
 		out = append(out, event.MarketGap{
-			Provider: g.provider, Market: g.key, Reason: g.reason, Share: share(n, all[g.market]), Detail: details[g],
+			Provider: g.provider, Market: g.key, Reason: g.reason, Share: share(n, all[g.market]), Detail: mostFrequent(details[g]),
 		})
 	}
 	slices.SortFunc(out, func(a, b event.MarketGap) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Market, b.Market), cmp.Compare(a.Reason, b.Reason))
 	})
 	return out
+}
+
+// mostFrequent returns the most frequent error, with the number of other errors.
+func mostFrequent(errors map[string]int64) string {
+	first := slices.MinFunc(slices.Collect(maps.Keys(errors)), func(a, b string) int {
+		return cmp.Or(cmp.Compare(errors[b], errors[a]), cmp.Compare(a, b))
+	})
+	switch others := len(errors) - 1; others {
+	case 0:
+		return first
+	case 1:
+		return first + " (and 1 other error)"
+	default:
+		return fmt.Sprintf("%s (and %d other errors)", first, others)
+	}
 }
 
 // gap returns why a unit's job lacks a market, or "".

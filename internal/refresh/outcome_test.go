@@ -59,7 +59,16 @@ func TestOutcome_ReportsGapsWithReasons(t *testing.T) {
 	j := w.run(false)
 	equal(t, "state", j.State, refresh.Finished)
 	w.checkOutcome("all items have a quote, but markets are missing", j, refresh.JobPartial, "beta/b1 failed 0.5", "gamma/c1 backoff 1")
-	equal(t, "detail", j.MarketGaps[0].Detail, "beta: server: scripted failure")
+	equal(t, "detail", j.MarketGaps[0].Detail, "beta: server error: scripted failure")
+
+	w.clock.Add(7 * time.Hour)
+	c.fail = nil
+	b.fail = func(n int, _ provider.Call) error {
+		return b.broken([]provider.Kind{provider.KindServer, provider.KindTimeout}[n%2])
+	}
+	j = w.run(false)
+	equal(t, "detail of two errors", j.MarketGaps[0].Detail, "beta: server error: scripted failure (and 1 other error)")
+	c.fail = func(int, provider.Call) error { return c.broken(provider.KindBreaker) }
 
 	// Half of the names fail on one market, and all names fail on the other.
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindConnect) }

@@ -124,8 +124,8 @@ func TestRule5_ItemWithoutResponseFailsAndKeepsItsTimes(t *testing.T) {
 	equal(t, "result of the item", *after, *before)
 	items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 10)
 	must(t, err)
-	equal(t, "error", items[0].Error, "alpha: server: scripted failure")
-	equal(t, "the last error", j.LastError, "alpha: server: scripted failure")
+	equal(t, "error", items[0].Error, "alpha: server error: scripted failure")
+	equal(t, "the last error", j.LastError, "alpha: server error: scripted failure")
 
 	s.fail = nil
 	j = w.run(false) // the item is due immediately, because its times are unchanged

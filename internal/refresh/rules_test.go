@@ -190,7 +190,7 @@ func TestErrors_NameTheProviderOnce(t *testing.T) {
 			w := newWorld(t, a)
 			w.push("u", 730, "A")
 			w.drain()
-			equal(t, "the last error", w.last(refresh.Missing).LastError, "alpha: protocol: broken")
+			equal(t, "the last error", w.last(refresh.Missing).LastError, "alpha: unexpected response: broken")
 		})
 	}
 }

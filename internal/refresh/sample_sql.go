@@ -25,11 +25,14 @@ SELECT count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at >= $2), count(*
 	count(*) FILTER (WHERE i.price <= 0), count(*) FILTER (WHERE i.price > 0 AND i.quotes_at > 0)
 FROM item i WHERE $1 OR ` + InScope
 
-// nthQuote selects the time of a quote. It orders quotes by age, the oldest first. Because of the
-// limit, SQLite holds only the older quotes in memory to sort them.
+// nthQuote selects the time of a quote behind a published price. It orders quotes by age, the oldest
+// first. If the last estimate is held, quotes_at is the time of its quotes, but the published price is
+// not newer than its last confirmation. Because of the limit, SQLite holds only the older quotes in
+// memory to sort them.
 const nthQuote = `
-SELECT i.quotes_at FROM item i WHERE i.price > 0 AND i.quotes_at > 0 AND ($1 OR ` + InScope + `)
-ORDER BY i.quotes_at LIMIT 1 OFFSET $2`
+SELECT CASE WHEN i.price_checked_at < i.quotes_at THEN i.price_checked_at ELSE i.quotes_at END AS at
+FROM item i WHERE i.price > 0 AND i.quotes_at > 0 AND ($1 OR ` + InScope + `)
+ORDER BY at LIMIT 1 OFFSET $2`
 
 // ReadPriceState reads the state of all prices in scope. A twentieth of the quotes is older than
 // the 95th percentile.

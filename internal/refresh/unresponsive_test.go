@@ -66,7 +66,7 @@ func TestWait_JobContinuesWithoutAFailingProvider(t *testing.T) {
 	}
 	late := j.Counts.SkippedBackoff
 	equal(t, "outcome", j.Outcome, refresh.JobPartial)
-	if !strings.HasPrefix(j.LastError, "alpha: no successful response for 1m0s; last error: alpha: breaker") {
+	if !strings.HasPrefix(j.LastError, "alpha: no successful response for 1m0s; last error: alpha: circuit breaker open") {
 		t.Errorf("got the last error %q, want one that reports no response from alpha for 1m", j.LastError)
 	}
 	if now := timesOf(w.named(list[250])); now != before {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -16,7 +17,8 @@ type Gap struct {
 	Detail string // the error, if any
 }
 
-// GapsOf lists the gaps of a run that has ended: items first, then markets.
+// GapsOf lists the gaps of a run that has ended: items first, then markets. More than three markets
+// of a provider with the same gap are one line.
 func GapsOf(g event.Gaps) []Gap {
 	var out []Gap
 	for _, i := range g.Items {
@@ -26,8 +28,24 @@ func GapsOf(g event.Gaps) []Gap {
 		}
 		out = append(out, Gap{What: what, Share: Percent(i.Share), Why: ReasonText(i.Reason)})
 	}
+	type kind struct {
+		provider, reason, detail string
+		share                    float64
+	}
+	markets := map[kind][]event.MarketGap{}
 	for _, m := range g.Markets {
-		out = append(out, Gap{What: strings.TrimSuffix(m.Provider+"/"+m.Market, "/"), Share: Percent(m.Share), Why: ReasonText(m.Reason), Detail: m.Detail})
+		k := kind{m.Provider, m.Reason, m.Detail, m.Share}
+		markets[k] = append(markets[k], m)
+	}
+	for _, m := range g.Markets {
+		what := strings.TrimSuffix(m.Provider+"/"+m.Market, "/")
+		if same := markets[kind{m.Provider, m.Reason, m.Detail, m.Share}]; len(same) > 3 { // one request for names covers many markets
+			if same[0] != m {
+				continue
+			}
+			what = fmt.Sprintf("%d markets of %s", len(same), m.Provider)
+		}
+		out = append(out, Gap{What: what, Share: Percent(m.Share), Why: ReasonText(m.Reason), Detail: strings.TrimPrefix(m.Detail, m.Provider+": ")})
 	}
 	return out
 }

@@ -76,6 +76,9 @@ func VerdictsOf(s *Situation) []Verdict {
 	if s.Prices > 0 && s.QuoteAge > freshFor {
 		add("warn", "Show stale prices", "/items?status=stale", "More than 5 %% of %s are based on quotes older than a day.", countText(s.Prices, "price", "prices"))
 	}
+	if manyHeld(s) {
+		add("warn", "Compare and accept", "/held", "%s of %s are held, so their last prices stay published.", humanize.Comma(s.Held), countText(s.Prices, "price", "prices"))
+	}
 	if n := len(s.LowBudget); n > 0 {
 		add("warn", "Show budgets", "/providers", "The budget of %s runs out before it renews.", list(s.LowBudget))
 	}
@@ -88,11 +91,11 @@ func VerdictsOf(s *Situation) []Verdict {
 	if len(s.Paused) > 0 {
 		add("warn", "Show providers", "/providers", "%s paused, so no requests are sent.", isAre(s.Paused))
 	}
-	if s.Held > 0 {
+	if s.Held > 0 && !manyHeld(s) {
 		add("calm", "Show held prices", "/held", "%s held until you accept or a later run confirms.", countText(s.Held, "price is", "prices are"))
 	}
 	if !slices.ContainsFunc(out, func(v Verdict) bool { return v.Level != "calm" }) && s.Prices > 0 {
-		// Held prices are not a problem. Their verdict follows the good one.
+		// A few held prices are not a problem. Their verdict follows the good one.
 		good := Verdict{Level: "good", Text: fmt.Sprintf("Everything works: %s%s", responding(s.Configured, s.Unrequested), basis(s)), Action: "Show prices", Href: "/items"}
 		if s.Unrequested == s.Configured {
 			good.Level, good.Text = "calm", "No problem is known, but no provider was requested yet"+basis(s)
@@ -104,6 +107,10 @@ func VerdictsOf(s *Situation) []Verdict {
 	}
 	return out
 }
+
+// manyHeld reports whether more than 5 % of the prices are held. A guard that holds so many is wrong,
+// or so are the quotes.
+func manyHeld(s *Situation) bool { return s.Held*20 > s.Prices }
 
 // basis returns the end of a verdict's sentence: the age of the quotes behind most prices, or only a
 // full stop if the age is unknown.

@@ -50,17 +50,22 @@ func TestVerdictsOf_PutsTheMostImportantFirst(t *testing.T) {
 		{"the first run is in progress", view.Situation{Configured: 1, QuoteAge: -1, Running: &view.RunBar{ID: "1"}}, "calm No item has a price yet. -> /runs"},
 		{
 			"held prices do not hide good news",
-			view.Situation{Configured: 1, Prices: 1, QuoteAge: 3 * time.Hour, Last: ended, Held: 1},
-			"good Everything works: the provider responds; 95 % of 1 price are based on quotes at most 3 h old. -> /items\ncalm 1 price is held until you accept or a later run confirms. -> /held",
+			view.Situation{Configured: 1, Prices: 20, QuoteAge: 3 * time.Hour, Last: ended, Held: 1},
+			"good Everything works: the provider responds; 95 % of 20 prices are based on quotes at most 3 h old. -> /items\ncalm 1 price is held until you accept or a later run confirms. -> /held",
+		},
+		{
+			"more than 5 % of the prices are held",
+			view.Situation{Configured: 1, Prices: 1198, QuoteAge: time.Minute, Last: ended, Held: 933},
+			"warn 933 of 1,198 prices are held, so their last prices stay published. -> /held",
 		},
 		{"many problems", view.Situation{
-			Failing: []string{"database"}, Ledger: &view.LedgerVerification{Status: "failed", FailureCount: 2}, Configured: 5, Prices: 10, QuoteAge: 49 * time.Hour,
+			Failing: []string{"database"}, Ledger: &view.LedgerVerification{Status: "failed", FailureCount: 2}, Configured: 5, Prices: 100, QuoteAge: 49 * time.Hour,
 			Degraded: []string{"d"}, Paused: []string{"p", "q"}, LowBudget: []string{"l"}, Quarantined: []view.MarketTrouble{{Provider: "x", Market: "m", Why: "half of the names"}},
 			Last: &view.RunBar{ID: "9", State: "finished", Outcome: "partial"}, Held: 2,
 		}, `bad The server fails its health check: database. -> /events
 bad The ledger does not verify: 2 failures. -> /ledger
 warn A response of x/m is in quarantine: half of the names. -> /providers/x
-warn More than 5 % of 10 prices are based on quotes older than a day. -> /items?status=stale
+warn More than 5 % of 100 prices are based on quotes older than a day. -> /items?status=stale
 warn The budget of l runs out before it renews. -> /providers
 warn Some fetches of d failed. -> /providers
 warn The last run is partial: some items or markets are missing. -> /runs/9

@@ -135,7 +135,7 @@ func TestRun_RetriesOneCause(t *testing.T) {
 	v := w.visit(t, adminToken)
 	body := v.get("/runs/42").body
 	mustContain(t, body, "Timeline", "Plan:", "Show 27", "Retry 27", "Show 3", "Retry 3")
-	const cause = "pricelist: quarantine: skinport.csv; pricelist: server (status 503): Service Unavailable"
+	const cause = "pricelist: in quarantine: skinport.csv; pricelist: server error (HTTP status 503): Service Unavailable"
 	listed := v.get("/runs/42?cause=" + url.QueryEscape(cause)).body
 	mustContain(t, listed, "Only items with the error: "+cause, "MP9 | Hot Rod 07")
 	mustContain(t, v.post("/runs/42/retry-failed", "cause", cause, "back", "/").body, "Retry 27 items of run 42?")

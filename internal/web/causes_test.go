@@ -31,9 +31,9 @@ type outage struct {
 // failed request affects all, some or one of the items.
 func outages() []outage {
 	return []outage{
-		{catalog.CS2, provider.Bulk, 1500, provider.Error{Kind: provider.KindServer, Status: 503, Detail: "Service Unavailable"}, "bulk: server (status 503): Service Unavailable"},
+		{catalog.CS2, provider.Bulk, 1500, provider.Error{Kind: provider.KindServer, Status: 503, Detail: "Service Unavailable"}, "bulk: server error (HTTP status 503): Service Unavailable"},
 		{catalog.Dota, provider.Batch, 800, provider.Error{Kind: provider.KindTimeout, Detail: "no response within 10 s"}, "batch: timeout: no response within 10 s"},
-		{catalog.Rust, provider.Single, 240, provider.Error{Kind: provider.KindAuth, Status: 401, Detail: `the key is "wrong" & old`}, `single: auth (status 401): the key is "wrong" & old`},
+		{catalog.Rust, provider.Single, 240, provider.Error{Kind: provider.KindAuth, Status: 401, Detail: `the key is "wrong" & old`}, `single: access refused (HTTP status 401): the key is "wrong" & old`},
 	}
 }
 

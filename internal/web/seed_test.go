@@ -59,7 +59,7 @@ func newSampleData(t *testing.T) []byte {
 	w.own("collector", keys...)
 	w.exec(`DELETE FROM missing_price`) // the run prices all items
 	w.bulk(false, "schedule")
-	w.insertRun(failedRun, "failed", 19*time.Hour, 4*time.Second, map[string]int{"failed": 29970}, "sim: connect: connection refused")
+	w.insertRun(failedRun, "failed", 19*time.Hour, 4*time.Second, map[string]int{"failed": 29970}, "sim: no connection: connection refused")
 	w.insertRun(cancelledRun, "cancelled", 13*time.Hour, 12*time.Second, map[string]int{"updated": 8000, "cancelled": 21970}, "")
 	w.at(9*time.Hour, missingRun)
 	w.own("trader", catalog.Key{AppID: catalog.CS2, Name: late}, catalog.Key{AppID: catalog.CS2, Name: unquoted})
