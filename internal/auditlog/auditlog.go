@@ -16,7 +16,7 @@ type Entry struct {
 	Actor     string // admin, market, platform, page, operator:NAME or key:NAME
 	Address   string // IP address of the client
 	Action    string // method and route, such as "DELETE /api/keys/{name}"
-	Target    string // path and query of the request; for a new webhook, API key or operator, its path
+	Target    string // path and query of the request; for a form, with its choices; for a new webhook, API key or operator, its path
 	RequestID string
 
 	created string // ID of the new object; empty: none

@@ -11,7 +11,8 @@ import (
 // add writes an entry with the time of the transaction.
 func add(t *db.Tx, e Entry) error {
 	if e.created != "" {
-		e.Target += "/" + e.created
+		path, query, _ := strings.Cut(e.Target, "?")
+		e.Target = strings.TrimSuffix(path+"/"+e.created+"?"+query, "?")
 	}
 	if len(e.Target) > maxTarget {
 		e.Target = e.Target[:maxTarget]

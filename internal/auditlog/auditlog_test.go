@@ -22,6 +22,17 @@ func actors(f *dbtest.Fixture) string {
 	return strings.Join(names, " ")
 }
 
+func TestCreated_ExtendsThePathOfTheTarget(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		for target, want := range map[string]string{"/api/keys": "/api/keys/shop", "/operators?role=admin": "/operators/shop?role=admin"} {
+			f.Must(f.DB.InTx(With(f.Context(), Entry{Target: target}), func(tx *db.Tx) error { Created(tx, "shop"); return nil }))
+			entries, err := List(f.Context(), f.DB, "", 0, 1)
+			f.Must(err)
+			f.Is("target of "+target, entries[0].Target, want)
+		}
+	})
+}
+
 func TestWith_WritesOneEntryWithTheFirstCommit(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {
 		f.Tx(func(tx *db.Tx) error { _, err := tx.Exec(`CREATE TABLE written (n INTEGER)`); return err })

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -69,10 +70,42 @@ func (s *auth) act(least Role, h sessionHandler) http.HandlerFunc {
 			return
 		}
 		s.allow(w, r.WithContext(auditlog.With(r.Context(), auditlog.Entry{
-			Actor: sess.author(), Address: access.Client(r, s.TrustedProxies).String(), Action: r.Pattern, Target: r.URL.RequestURI(),
+			Actor: sess.author(), Address: access.Client(r, s.TrustedProxies).String(), Action: r.Pattern, Target: auditTarget(r),
 			RequestID: w.Header().Get("X-Request-Id"),
 		})), sess, least, h)
 	}
+}
+
+// auditedFields are the fields of forms that say what an action changes. Passwords, secrets and
+// addresses are not among them.
+var auditedFields = []string{"item", "cause", "market", "force", "digest", "role"}
+
+// auditTarget returns the path and query of a form with its choices, for people. Long lists begin with
+// their length, because the audit log stores the beginning only.
+func auditTarget(r *http.Request) string {
+	var choices []string
+	if n := len(r.PostForm["item"]); n > 1 {
+		choices = append(choices, fmt.Sprintf("items=%d", n))
+	}
+	for _, name := range auditedFields {
+		for _, value := range r.PostForm[name] {
+			if plain, err := url.QueryUnescape(value); err == nil && name == "item" {
+				value = plain
+			}
+			if value != "" {
+				choices = append(choices, name+"="+value)
+			}
+		}
+	}
+	target := r.URL.RequestURI()
+	if len(choices) == 0 {
+		return target
+	}
+	separator := "?"
+	if r.URL.RawQuery != "" {
+		separator = "&"
+	}
+	return target + separator + strings.Join(choices, "&")
 }
 
 // allow calls h if the session's role is sufficient.

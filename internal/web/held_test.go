@@ -72,6 +72,7 @@ func TestHeld_AcceptsSelectedPrices(t *testing.T) {
 	}
 	v.post("/held/accept", "back", "/held")
 	mustContain(t, v.get("/held").body, "No price is held.")
+	mustContain(t, v.get("/audit").body, "/items/accept?items=5&amp;item=appId=730&amp;name=", "| ")
 }
 
 // Other pages wait for the same slot, so it must stay free while hundreds of prices are written.
