@@ -8,7 +8,6 @@ import (
 
 	"assay/internal/admission"
 	"assay/internal/catalog"
-	"assay/internal/provider"
 )
 
 // jobQuote is a quote of this job with the fetch time of its response.
@@ -132,7 +131,7 @@ func (s *batchEstimator) noteFile(u *FetchUnit, outcomes map[UnitMarket]MarketFe
 		r := fileOutcome{responded: u.isUsable() && outcome == OutcomeOK, at: u.FetchedAt}
 		usable = usable || r.responded
 		if u.isUsable() && !r.responded {
-			r.problem = u.Provider + ": " + string(outcome) + ": " + s.estimator.marketsByID[id].Key
+			r.problem = u.Provider + ": " + outcome.text() + ": " + s.estimator.marketsByID[id].Key
 		}
 		key := gameMarket{u.AppID, id}
 		if before, several := s.files[key]; several {
@@ -213,7 +212,7 @@ func (o *requestOutcome) addUnit(u *FetchUnit, usable bool, silent []int64) {
 	case u.skipped():
 		o.addSkip(u)
 	case u.isUsable():
-		o.errs = append(o.errs, u.Provider+": "+string(provider.KindQuarantine)+": "+u.File)
+		o.errs = append(o.errs, u.Provider+": "+OutcomeQuarantined.text()+": "+u.File)
 	default:
 		o.errs = append(o.errs, u.Error)
 	}

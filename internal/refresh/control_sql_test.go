@@ -251,6 +251,7 @@ func TestStoreEstimates_IncrementsPriceVersionOfItsBuckets(t *testing.T) {
 				s.Items[i].State, s.Items[i].Responded = refresh.ItemFailed, false
 			}
 		}
+		f.Must(catalog.AnnouncePrices(f.Context(), f.DB)) // a transaction of its own, which must not fail
 		gone := errors.New("gone")
 		f.Faults = func(point string) error {
 			_, known := catalog.KnownPriceVersion(f.DB)

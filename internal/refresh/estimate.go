@@ -349,7 +349,7 @@ func (s *batchEstimator) stateWithoutEvidence(i int) (state, reason, errText str
 		} else if slices.Contains(o.rejected, old.MarketID) {
 			errs = append(errs, (&provider.Error{Provider: m.provider, Kind: provider.KindProtocol, Detail: "the row of this item was rejected: " + m.Key}).Error())
 		} else if slices.Contains(o.silent, old.MarketID) {
-			errs = append(errs, m.provider+": "+string(OutcomeSilent)+": "+m.Key)
+			errs = append(errs, m.provider+": "+OutcomeSilent.text()+": "+m.Key)
 		}
 	}
 	switch {

@@ -132,6 +132,18 @@ func mostFrequent(errors map[string]int64) string {
 	}
 }
 
+// text describes an outcome in the error of an item.
+func (o Outcome) text() string {
+	switch o {
+	case OutcomeSilent:
+		return "not in the response"
+	case OutcomeQuarantined:
+		return "in quarantine"
+	default:
+		return string(o)
+	}
+}
+
 // gap returns why a unit's job lacks a market, or "".
 func (u *FetchUnit) gap(market int64, outcomes map[UnitMarket]MarketFetch) (reason, detail string) {
 	part := UnitMarket{Market: market} // unit 0: the sum of all units of names

@@ -28,6 +28,20 @@ func Causes(ctx context.Context, s *db.DB, jobs []int64, skip, most int) (causes
 	return causes, others, addSamples(ctx, s, causes, samples)
 }
 
+// Retries returns the last job that retried the failed items of a job, by error. The key "" stands
+// for all errors.
+func (r *JobReader) Retries(ctx context.Context, id int64) (map[string]int64, error) {
+	out := map[string]int64{}
+	err := db.Each(ctx, r.o.Store.Read, func(rows *sql.Rows) error {
+		var cause string
+		var job int64
+		err := rows.Scan(&cause, &job)
+		out[cause] = job
+		return err
+	}, `SELECT retry_cause, max(id) FROM refresh_job WHERE retry_of = $1 GROUP BY retry_cause`, id)
+	return out, err
+}
+
 // allCauses returns all causes without samples, and the ids of the sample items by cause.
 func allCauses(ctx context.Context, s *db.DB, jobs []int64) (causes []FailureReason, samples map[string][]int64, err error) {
 	at := map[string]int{}

@@ -105,6 +105,10 @@ func TestRun_ShowsCausesOfManyFailures(t *testing.T) {
 			if total := w.read(`SELECT total FROM refresh_job WHERE id = $1`, retry); retry == id || total != "240" {
 				t.Errorf("got run %s with %s items, want a new run with the 240 items of this error", retry, total)
 			}
+			body = v.get("/runs/" + id).body
+			if note := `retried by <a href="/runs/` + retry + `">run ` + retry; strings.Count(body, note) != 1 {
+				t.Errorf("causes of the run: got %d with the note of the retry, want 1", strings.Count(body, note))
+			}
 			body = v.get("/runs/" + retry).body
 			if rows := causeRow.FindAllString(body, -1); len(rows) != 1 || !strings.Contains(rows[0], ">240<") {
 				t.Errorf("causes of the retry: got %q, want one with 240 items", rows)

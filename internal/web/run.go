@@ -183,6 +183,7 @@ type causes struct {
 // cause is one error and some of its items.
 type cause struct {
 	view.FailureReason
+	Retry int64          // the last run that retried the items; 0: none
 	Items []view.JobItem // sample of the items
 	Href  string         // list of all items with this error
 }
@@ -205,6 +206,10 @@ func (s *runPages) causes(ctx context.Context, id, failed int64, skip int) (out 
 		return out, nil
 	}
 	list, other, err := s.Jobs.JobFailures(ctx, id, skip)
+	if err != nil {
+		return out, err
+	}
+	retries, err := s.Jobs.Retries(ctx, id)
 	if skip > 0 {
 		out.First = "/runs/" + text(id) + "#why"
 	}
@@ -212,7 +217,7 @@ func (s *runPages) causes(ctx context.Context, id, failed int64, skip int) (out 
 		out.Next = "/runs/" + text(id) + "?causes=" + strconv.Itoa(skip+view.CausesShown) + "#why"
 	}
 	for _, f := range list {
-		c := cause{FailureReason: f, Href: "/runs/" + text(id) + "?" + url.Values{"cause": {f.Cause}}.Encode() + "#items"}
+		c := cause{FailureReason: f, Retry: max(retries[f.Cause], retries[""]), Href: "/runs/" + text(id) + "?" + url.Values{"cause": {f.Cause}}.Encode() + "#items"}
 		for _, k := range f.Items {
 			c.Items = append(c.Items, view.JobItem{AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase})
 		}
