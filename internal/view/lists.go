@@ -138,6 +138,20 @@ func (r *ItemReader) HeldCount(ctx context.Context) (int64, error) {
 	return countHeldPrices(ctx, r.o.Store)
 }
 
+// HeldOf returns how many of the given items have a held price. It returns an error if an item is
+// unknown.
+func (r *ItemReader) HeldOf(ctx context.Context, keys []catalog.Key) (int64, error) {
+	ids := make([]int64, 0, len(keys))
+	for _, key := range keys {
+		id, err := r.ids.of(ctx, key)
+		if err != nil {
+			return 0, err
+		}
+		ids = append(ids, id)
+	}
+	return countHeldOf(ctx, r.o.Store, ids)
+}
+
 // Missing lists the missing-price queue, sorted by the next attempt.
 func (r *ItemReader) Missing(ctx context.Context, after string, limit int) (Page[MissingPrice], error) {
 	leave, err := r.o.enter(ctx, admission.List)

@@ -150,6 +150,12 @@ func countHeldPrices(ctx context.Context, s *db.DB) (n int64, err error) {
 	return n, err
 }
 
+// countHeldOf counts the held prices of items.
+func countHeldOf(ctx context.Context, s *db.DB, ids []int64) (n int64, err error) {
+	err = s.Read.QueryRowContext(ctx, `SELECT count(*) FROM item WHERE candidate > 0 AND id `+s.Dialect.OneOf(1), s.Dialect.EncodeIDs(ids)).Scan(&n)
+	return n, err
+}
+
 // MissingPrice is an entry of the missing-price queue.
 type MissingPrice struct {
 	Key      catalog.Key

@@ -54,11 +54,20 @@ func TestHeld_AcceptsSelectedPrices(t *testing.T) {
 		t.Fatalf("got %d checkboxes, want 13", len(items))
 	}
 	const held = `SELECT count(*) FROM item WHERE candidate > 0`
-	mustContain(t, v.choose("/items/accept", items[:4]).body, "Accept 4 selected held prices?", `name="confirmed"`)
+	mustContain(t, v.choose("/items/accept", items[:4]).body, "Accept 4 held prices of 4 selected items?", `name="confirmed"`)
 	if got := w.read(held); got != "13" {
 		t.Errorf("got %s held prices before the confirmation, want 13", got)
 	}
 	others := append(slices.Clone(items[:4]), itemQuery(catalog.Key{AppID: catalog.CS2, Name: graffiti}))
+	mustContain(t, v.choose("/items/accept", others).body, "Accept 4 held prices of 5 selected items?", "Accept 4 prices")
+	before := w.version()
+	for _, confirmed := range []string{"", "1"} {
+		v.choose("/items/accept", others[4:], "confirmed", confirmed)
+		mustContain(t, v.get("/held").body, "No selected item has a held price. Nothing was accepted.")
+	}
+	if w.version() != before {
+		t.Error("an acceptance of items without held prices changed the database, want no change")
+	}
 	if res := v.choose("/items/accept", others, "confirmed", "1"); res.StatusCode != http.StatusSeeOther {
 		t.Errorf("got status %d, want a redirect", res.StatusCode)
 	}
@@ -253,7 +262,7 @@ func TestBrowser_SelectsHeldPrices(t *testing.T) {
 		t.Errorf("got %q, want 13 selected", note)
 	}
 	b.do(chromedp.Click(chromedp.CSS(".below button")), chromedp.WaitVisible(chromedp.CSS("dialog #question")))
-	if question := b.text("dialog #question"); question != "Accept 13 selected held prices?" {
+	if question := b.text("dialog #question"); question != "Accept 13 held prices of 13 selected items?" {
 		t.Errorf("got the question %q, want it with the count", question)
 	}
 	b.do(chromedp.Click(chromedp.CSS(`dialog [name="confirmed"]`)))
