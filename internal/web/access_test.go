@@ -61,8 +61,7 @@ func TestKeys_ExplainInvalidForms(t *testing.T) {
 		"whole number from 1 to 3650":    {"name", "shop", "scope", "prices:read", "days", "x"},
 		"an API key with this name":      {"name", "taken", "scope", "prices:read"},
 	} {
-		v.post("/keys", append(fields, "back", "/keys")...)
-		mustContain(t, v.get("/keys").body, message)
+		mustContain(t, v.post("/keys", append(fields, "back", "/keys")...).body, message)
 	}
 	v.post("/keys/nope/rotate", "back", "/keys")
 	mustContain(t, v.get("/keys").body, "There is no such API key.")
