@@ -153,7 +153,7 @@ func TestBrowser_HasLargeTargetsOnNarrowScreen(t *testing.T) {
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
 	b.look("light", 390, 844)
-	b.signIn(adminToken)
+	b.signInAs("anna", annasPassword) // the header has a link with the name
 	const small = `[...document.querySelectorAll("a, button, summary")].filter(e => {
 		const sentence = e.closest("p, li, td, .notice") && !e.closest(".crumbs, .verdict");
 		const box = e.getBoundingClientRect();
