@@ -218,7 +218,7 @@ func TestItem_ShowsHistoryAndRecords(t *testing.T) {
 	at := itemURL(730, redline, "")
 	body := v.get(at).body
 	mustContain(t, body, `class="line main"`, `class="line thin"`, "<title>Aurum</title>", `class="band"`, "Off the scale: Ingot", `href="/users/collector"`, "1 user, 1 piece in 1 row",
-		`href="/runs/42">Run 42`, "<th scope=\"row\" class=\"nowrap\">1 day</th>", "90 days <span class=\"soft\">(data since", "/api/prices/items/AK-47%20%7C%20Redline%20%28Field-Tested%29?appId=730", "The item is not listed for sale.")
+		`href="/runs/42">Run 42`, "<th scope=\"row\" class=\"nowrap\">1 day</th>", "90 days <span class=\"soft\">(data for <time data-for datetime=", "/api/prices/items/AK-47%20%7C%20Redline%20%28Field-Tested%29?appId=730", "The item is not listed for sale.")
 	mustContain(t, v.get(at+"&range=30d").body, `range=30d#history" aria-current="true"`)
 	w.exec(`INSERT INTO price_day (item_id, day, open, high, low, close, changes) SELECT id, $2, 30000000, 36000000, 29000000, 31000000, 4 FROM item WHERE name = $1`,
 		redline, w.clock.Now().AddDate(0, 0, -400).Truncate(24*60*60*1e9).UnixMicro())
