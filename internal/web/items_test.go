@@ -77,7 +77,7 @@ func TestItem_ShowsIntervalNextToItsPrice(t *testing.T) {
 	v := newWorld(t).visit(t, adminToken)
 	at := itemURL(730, dragonLore, "")
 	body := v.get(at).body
-	mustContain(t, body, "has been held</b> for <time data-for datetime=", "Another reliable market would quote between", "The last accepted price is kept.")
+	mustContain(t, body, "has been held</b> for <time data-for datetime=", "Another reliable market would quote between", "The last accepted price is kept.", "from a market within 1.5× of it")
 	if strings.Contains(body, `class="range"`) {
 		t.Error("got the interval of the held price next to the accepted price, want none")
 	}
