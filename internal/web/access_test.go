@@ -85,5 +85,5 @@ func TestAudit_ShowsWhoChangedWhat(t *testing.T) {
 	}
 	older := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(body)
 	mustContain(t, v.get(strings.ReplaceAll(older[1], "&amp;", "&")).body, "/providers/sim/pause")
-	mustContain(t, v.get("/audit?actor=key:x").body, "key:x has changed nothing.")
+	mustContain(t, v.get("/audit?actor=key:x").body, "No change by API key x is recorded.")
 }

@@ -82,6 +82,8 @@ func TestOperators_SignInWithNameAndRole(t *testing.T) {
 	if got := w.read(`SELECT actor FROM audit_entry ORDER BY id DESC LIMIT 1`); got != "operator:anna" {
 		t.Errorf("actor of the audit log: got %q, want operator:anna", got)
 	}
+	mustContain(t, anna.get("/runs/43").body, "<dt>Requested by</dt><dd>anna</dd>")
+	mustContain(t, anna.get("/audit").body, `<a href="/audit?actor=operator%3aanna" title="Only entries of operator:anna">anna</a>`)
 	ben := w.visitAs(t, "ben", "a-password-of-ben")
 	mustContain(t, ben.get("/").body, ">ben</a> · Read only</span>")
 	if res := ben.post("/runs"); res.StatusCode != http.StatusForbidden {
