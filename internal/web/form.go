@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"assay/internal/fault"
 )
@@ -36,7 +37,22 @@ func (f form) Problem() string {
 	if f.Refused == nil {
 		return ""
 	}
-	return sentence(f.Refused.Error())
+	return faultText(f.Refused)
+}
+
+// fieldsShown is the number of faulty fields that a page names.
+const fieldsShown = 3
+
+// faultText returns an error with its first fields in sentences. It omits the hint at the member
+// errors, which only a response of the API has.
+func faultText(f *fault.Error) string {
+	texts := []string{sentence(strings.ReplaceAll(f.Detail, "; see errors", ""))}
+	for _, field := range f.Fields[:min(fieldsShown, len(f.Fields))] {
+		if !strings.Contains(f.Detail, field.Detail) {
+			texts = append(texts, sentence(strings.TrimPrefix(field.Pointer+": "+field.Detail, ": ")))
+		}
+	}
+	return strings.Join(texts, " ")
 }
 
 // showForm responds with a page that has a form. The status is that of the refusal, if there is one.

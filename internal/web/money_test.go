@@ -186,7 +186,7 @@ func TestFees_ExplainBrokenSource(t *testing.T) {
 	w.writeFees(-5)
 	v := w.visit(t, marketSecret)
 	body := v.get("/fees").body
-	mustContain(t, body, "The source cannot be used:", "The active rules are unchanged. /rules/0/basisPoints: ", "Fee: 5 % of gross", "not usable")
+	mustContain(t, body, "The source cannot be used:", "The fee rules are invalid. The active rules are unchanged. /rules/0/basisPoints: ", "Fee: 5 % of gross", "not usable")
 	for _, wrong := range []string{"the same", "Unchanged", ".;"} {
 		if strings.Contains(body, wrong) {
 			t.Errorf("got a page with %q, want no comparison with a source that cannot be used", wrong)
@@ -195,6 +195,10 @@ func TestFees_ExplainBrokenSource(t *testing.T) {
 	if n := strings.Count(body, "/rules/0/basisPoints"); n != 1 {
 		t.Errorf("got the error %d times, want it once", n)
 	}
+	mustContain(t, v.get("/fees?kind=sale&currency=USD&amount=5&country=Germany").body, "The payment cannot be quoted. /country: must be two letters")
+	admin := w.visit(t, adminToken)
+	admin.post("/fees/activate", "back", "/keys")
+	mustContain(t, admin.get("/keys").body, "The fee rules are invalid. The active rules are unchanged. /rules/0/basisPoints: ")
 }
 
 func TestMinor_ShowsAllDecimalPlaces(t *testing.T) {
