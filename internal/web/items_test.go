@@ -106,6 +106,25 @@ func TestItem_RejectsInvalidNames(t *testing.T) {
 	}
 }
 
+func TestItems_ShowsRefusedFilterWithItsEntries(t *testing.T) {
+	v := newWorld(t).visit(t, marketSecret)
+	for query, problem := range map[string]string{
+		"minMove=abc": "The price change must be a percentage of at least 0, such as 12.5.", "minMove=-20": "The price change must be a percentage of at least 0, such as 12.5.",
+		"minPrice=a": "The lowest price must be a decimal number of at least 0, such as 12.5.", "maxPrice=0": "The highest price must be a decimal number above 0, such as 12.5.",
+	} {
+		res := v.get("/items?q=redline&" + query)
+		name, value, _ := strings.Cut(query, "=")
+		mustContain(t, res.body, `id="problem" role="alert">`+problem, `<form class="filter" action="/items">`, `name="q" value="redline"`)
+		if !regexp.MustCompile(`name="` + name + `"[^>]* value="` + value + `"`).MatchString(res.body) {
+			t.Errorf("query %q: the form lacks the entry, want it", query)
+		}
+		if res.StatusCode != http.StatusBadRequest || strings.Contains(res.body, "Nothing found") {
+			t.Errorf("query %q: got status %d, want 400 and no result", query, res.StatusCode)
+		}
+	}
+	mustContain(t, v.get("/items?minMove=abc&format=csv").body, "Bad Request")
+}
+
 func TestItems_RejectsInvalidSearches(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	for _, query := range []string{
