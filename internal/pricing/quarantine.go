@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"assay/internal/money"
@@ -47,30 +48,39 @@ func (r *Refusal) String() string { return r.Text(fmt.Sprintf("market %d", r.Riv
 func (r *Refusal) Text(rival string) string {
 	switch r.Anomaly {
 	case FewNames:
-		return fmt.Sprintf("the response has %d names, fewer than half of the %d names before", r.Names, r.Before)
+		return fmt.Sprintf("the response has %s names, fewer than half of the %s names before", grouped(r.Names), grouped(r.Before))
 	case OneValue:
-		return fmt.Sprintf("%s of %d names have the same price; the limit is %s", percent(r.Value), r.Names, percent(r.High))
+		return fmt.Sprintf("%s of %s names have the same price; the limit is %s", percent(r.Value), grouped(r.Names), percent(r.High))
 	case Ratio:
-		return fmt.Sprintf("prices are %s times those of the last response (median of %d names); the limits are %s and %s", r.Value, r.Names, r.Low, r.High)
+		return fmt.Sprintf("prices are %s times those of the last response (median of %s names); the limits are %s and %s", r.Value, grouped(r.Names), r.Low, r.High)
 	case Drift:
-		return fmt.Sprintf("prices are %s times those of the response at %s (median of %d names); the limits are %s and %s", r.Value, minute(r.At), r.Names, r.Low, r.High)
+		return fmt.Sprintf("prices are %s times those of the response at %s (median of %s names); the limits are %s and %s", r.Value, minute(r.At), grouped(r.Names), r.Low, r.High)
 	case Dispersion:
-		return fmt.Sprintf("%s of %d names moved by more than 2x relative to their class; the limit is %s", percent(r.Value), r.Names, percent(r.High))
+		return fmt.Sprintf("%s of %s names moved by more than 2× relative to their class; the limit is %s", percent(r.Value), grouped(r.Names), percent(r.High))
 	case OlderResponse:
-		return fmt.Sprintf("%s of %d prices that changed since %s have their old value again", percent(r.Value), r.Names, minute(r.At))
+		return fmt.Sprintf("%s of %s prices that changed since %s have their old value again", percent(r.Value), grouped(r.Names), minute(r.At))
 	case LevelChange:
-		return fmt.Sprintf("the level against the other markets is %s times the learned level (median of %d names); the limits are %s and %s", r.Value, r.Names, r.Low, r.High)
+		return fmt.Sprintf("the level against the other markets is %s times the learned level (median of %s names); the limits are %s and %s", r.Value, grouped(r.Names), r.Low, r.High)
 	case FirstLevel:
-		return fmt.Sprintf("first response: prices are %s times those of the other markets (median of %d names); the limits are %s and %s", r.Value, r.Names, r.Low, r.High)
+		return fmt.Sprintf("first response: prices are %s times those of the other markets (median of %s names); the limits are %s and %s", r.Value, grouped(r.Names), r.Low, r.High)
 	case FirstDispersion:
-		return fmt.Sprintf("first response: %s of %d names are more than 3x away from the other markets after levelling; the limit is %s", percent(r.Value), r.Names, percent(r.High))
+		return fmt.Sprintf("first response: %s of %s names are more than 3× away from the other markets after levelling; the limit is %s", percent(r.Value), grouped(r.Names), percent(r.High))
 	case Wears:
-		return fmt.Sprintf("first response without another market: neighboring wears of one skin differ by %s (median logarithm of %d pairs); the limits are %s and %s", r.Value, r.Names, r.Low, r.High)
+		return fmt.Sprintf("first response without another market: neighboring wears of one skin differ by %s (median logarithm of %s pairs); the limits are %s and %s", r.Value, grouped(r.Names), r.Low, r.High)
 	case Contested:
 		return fmt.Sprintf("first response: %s contradicts it, and neither has a majority of the markets: accept the correct one", rival)
 	default:
 		return string(r.Anomaly)
 	}
+}
+
+// grouped formats a number with thousands separators, such as 28,800.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // percent formats a share in millionths as "12.3 %".

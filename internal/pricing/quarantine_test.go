@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -246,6 +247,17 @@ func TestRound_DoesNotApplyAnAcceptanceToLaterRefusals(t *testing.T) {
 		f.now = f.now.Add(time.Hour)
 		if o := f.round(t, nil).Markets[0]; o.Refusal == nil {
 			t.Fatalf("run %d: got no refusal of a later response, want one", run)
+		}
+	}
+}
+
+func TestRefusal_TextSeparatesThousands(t *testing.T) {
+	for names, want := range map[int]string{
+		999: "median of 999 names", 1065: "median of 1,065 names", 28_800: "median of 28,800 names", 1_000_000: "median of 1,000,000 names",
+	} {
+		refused := Refusal{Anomaly: Ratio, Names: names, Value: 100 * money.Scale, Low: money.Scale / 2, High: 2 * money.Scale}
+		if text := refused.String(); !strings.Contains(text, want) {
+			t.Errorf("got %q, want it to contain %q", text, want)
 		}
 	}
 }

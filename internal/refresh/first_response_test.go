@@ -130,7 +130,7 @@ func TestRule7_ResponseUnlikeItsPastIsRefused(t *testing.T) {
 		price  func(i int) money.Micro
 		reason string
 	}{
-		{"shuffled", func(i int) money.Micro { return usual((i*7 + 100) % 300) }, "moved by more than 2x relative to their class"},
+		{"shuffled", func(i int) money.Micro { return usual((i*7 + 100) % 300) }, "moved by more than 2× relative to their class"},
 		{"one value", func(int) money.Micro { return units(5) }, "have the same price"},
 		{"three times the price", func(i int) money.Micro { return 3 * usual(i) }, "prices are 3 times those of the last response"},
 		{"half as many names", func(i int) money.Micro { return usual(i) * money.Micro(i%5/3) }, "fewer than half"},

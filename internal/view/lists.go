@@ -138,6 +138,20 @@ func (r *ItemReader) HeldCount(ctx context.Context) (int64, error) {
 	return countHeldPrices(ctx, r.o.Store)
 }
 
+// HeldOf returns how many of the given items have a held price. It returns an error if an item is
+// unknown.
+func (r *ItemReader) HeldOf(ctx context.Context, keys []catalog.Key) (int64, error) {
+	ids := make([]int64, 0, len(keys))
+	for _, key := range keys {
+		id, err := r.ids.of(ctx, key)
+		if err != nil {
+			return 0, err
+		}
+		ids = append(ids, id)
+	}
+	return countHeldOf(ctx, r.o.Store, ids)
+}
+
 // Missing lists the missing-price queue, sorted by the next attempt.
 func (r *ItemReader) Missing(ctx context.Context, after string, limit int) (Page[MissingPrice], error) {
 	leave, err := r.o.enter(ctx, admission.List)
@@ -163,8 +177,8 @@ func (r *ItemReader) Missing(ctx context.Context, after string, limit int) (Page
 	return page(rows, limit, func(m *MissingPrice) MissingPrice { return *m }, func(m *MissingPrice) *string { return cursor("missing", m.due, m.item) }), err
 }
 
-// Holds lists the credits of sellers that are held until their trades settle, sorted by end. A
-// user id selects one seller.
+// Holds lists the credits of sellers that are held until their trades settle, sorted by end. Those of
+// pending trades, whose end is unknown, come last. A user id selects one seller.
 func (r *MarketReader) Holds(ctx context.Context, userID, after string, limit int) (Page[Hold], error) {
 	leave, err := r.o.enter(ctx, admission.List)
 	if err != nil {
@@ -172,12 +186,15 @@ func (r *MarketReader) Holds(ctx context.Context, userID, after string, limit in
 	}
 	defer leave()
 	var trade int64
-	end := -1
-	if err := readCursor(after, "holds", &end, &trade); err != nil {
+	pending, at := 0, -1
+	if err := readCursor(after, "holds", &pending, &at, &trade); err != nil {
 		return Page[Hold]{}, err
 	}
-	rows, err := readHolds(ctx, r.o.Store, userID, int64(end), trade, limit+1)
-	return page(rows, limit, func(h *Hold) Hold { return *h }, func(h *Hold) *string { return cursor("holds", h.EndsAt.UnixMicro(), h.TradeID) }), err
+	rows, err := readHolds(ctx, r.o.Store, userID, pending, int64(at), trade, limit+1)
+	return page(rows, limit, func(h *Hold) Hold { return *h }, func(h *Hold) *string {
+		pending, at := h.position()
+		return cursor("holds", pending, at, h.TradeID)
+	}), err
 }
 
 // Sellers lists users with listings or sales, in byte order of their ids, with the number of

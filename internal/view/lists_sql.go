@@ -150,6 +150,12 @@ func countHeldPrices(ctx context.Context, s *db.DB) (n int64, err error) {
 	return n, err
 }
 
+// countHeldOf counts the held prices of items.
+func countHeldOf(ctx context.Context, s *db.DB, ids []int64) (n int64, err error) {
+	err = s.Read.QueryRowContext(ctx, `SELECT count(*) FROM item WHERE candidate > 0 AND id `+s.Dialect.OneOf(1), s.Dialect.EncodeIDs(ids)).Scan(&n)
+	return n, err
+}
+
 // MissingPrice is an entry of the missing-price queue.
 type MissingPrice struct {
 	Key      catalog.Key
@@ -197,7 +203,8 @@ func addOwners(ctx context.Context, s *db.DB, entries []MissingPrice) error {
 		WHERE v.item_id `+s.Dialect.OneOf(1)+` GROUP BY v.item_id`, s.Dialect.EncodeIDs(ids))
 }
 
-// Hold is the credit of a seller that is held until a trade settles. Net is in minor units.
+// Hold is the credit of a seller that is held until a trade settles. Net is in minor units. The hold of
+// a pending trade has no end yet: CompletedAt and EndsAt are zero.
 type Hold struct {
 	TradeID     int64
 	SellerID    string
@@ -206,20 +213,49 @@ type Hold struct {
 	Currency    money.Currency
 	CompletedAt time.Time
 	EndsAt      time.Time
+	soldAt      time.Time
 }
 
-// readHolds returns the holds after an end and a trade, sorted by both. An empty seller selects
+// position returns the place of a hold in the list: those of completed trades by their ends, then those
+// of pending trades by the time of the sale.
+func (h *Hold) position() (pending int, at int64) {
+	if h.EndsAt.IsZero() {
+		return 1, h.soldAt.UnixMicro()
+	}
+	return 0, h.EndsAt.UnixMicro()
+}
+
+// The indexes trade_due and trade_state serve these statements.
+const (
+	holdColumns = `SELECT t.id, s.user_id, b.user_id, t.net, t.currency, t.completed_at, t.settle_at, t.created_at
+		FROM trade t JOIN platform_user s ON s.id = t.seller_key JOIN platform_user b ON b.id = t.buyer_key `
+	completedHoldsSQL = holdColumns + `WHERE t.state = 'completed' AND (t.settle_at, t.id) > ($2, $3) AND ($1 = '' OR s.user_id = $1)
+		ORDER BY t.settle_at, t.id LIMIT $4`
+	pendingHoldsSQL = holdColumns + `WHERE t.state = 'pending' AND (t.created_at, t.id) > ($2, $3) AND ($1 = '' OR s.user_id = $1)
+		ORDER BY t.created_at, t.id LIMIT $4`
+)
+
+// readHolds returns the holds after a position and a trade, sorted by both. An empty seller selects
 // all sellers.
-func readHolds(ctx context.Context, s *db.DB, seller string, afterEnd, afterTrade int64, limit int) ([]Hold, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, h *Hold) error {
-		var completed, ends int64
-		err := r.Scan(&h.TradeID, &h.SellerID, &h.BuyerID, &h.Net, &h.Currency, &completed, &ends)
-		h.CompletedAt, h.EndsAt = db.Moment(completed), db.Moment(ends)
-		return err
-	}, `SELECT t.id, s.user_id, b.user_id, t.net, t.currency, t.completed_at, t.settle_at
-		FROM trade t JOIN platform_user s ON s.id = t.seller_key JOIN platform_user b ON b.id = t.buyer_key
-		WHERE t.state = 'completed' AND (t.settle_at, t.id) > ($2, $3) AND ($1 = '' OR s.user_id = $1)
-		ORDER BY t.settle_at, t.id LIMIT $4`, seller, afterEnd, afterTrade, limit)
+func readHolds(ctx context.Context, s *db.DB, seller string, pending int, after, afterTrade int64, limit int) ([]Hold, error) {
+	read := func(statement string, after, afterTrade int64, limit int) ([]Hold, error) {
+		return db.Collect(ctx, s.Read, func(r *sql.Rows, h *Hold) error {
+			var completed, ends, sold int64
+			err := r.Scan(&h.TradeID, &h.SellerID, &h.BuyerID, &h.Net, &h.Currency, &completed, &ends, &sold)
+			h.CompletedAt, h.EndsAt, h.soldAt = db.Moment(completed), db.Moment(ends), db.Moment(sold)
+			return err
+		}, statement, seller, after, afterTrade, limit)
+	}
+	var holds []Hold
+	if pending == 0 {
+		var err error
+		if holds, err = read(completedHoldsSQL, after, afterTrade, limit); err != nil || len(holds) >= limit {
+			return holds, err
+		}
+		after, afterTrade = -1, 0
+	}
+	more, err := read(pendingHoldsSQL, after, afterTrade, limit-len(holds))
+	return append(holds, more...), err
 }
 
 // Seller is a user with listings or trades, for operators.

@@ -105,7 +105,7 @@ func (e *explainer) whyGroup(x *Explanation) string {
 	case pricing.BySize:
 		return "the largest group decides."
 	case pricing.ByMarket:
-		return "the group that contains the market with the fewest quotes off by more than 2x decides."
+		return "the group that contains the market with the fewest quotes off by more than 2× decides."
 	default:
 		return "the lowest group decides."
 	}
@@ -136,12 +136,12 @@ func (e *explainer) writeStatus(x *Explanation, write sentenceWriter) {
 	}
 	switch currentStatus(i.Price, i.Status, i.CheckedAt, e.now) {
 	case pricing.OK:
-		write("The status is ok: a majority agrees, and %d used quotes are within 1.25x of the price.", x.Near)
+		write("The status is ok: a majority agrees, and %d used quotes are within 1.25× of the price.", x.Near)
 	case pricing.Thin:
 		if x.Near < 2 {
-			write("The status is thin: fewer than two used quotes are within 1.25x of the price.")
+			write("The status is thin: fewer than two used quotes are within 1.25× of the price.")
 		} else {
-			write("The status is thin: the quotes differ so much that the ends of the interval are more than 1.3x away from the price.")
+			write("The status is thin: the quotes differ so much that the ends of the interval are more than 1.3× away from the price.")
 		}
 	case pricing.Disputed:
 		write("The status is disputed: no majority of the quotes agrees.")
@@ -151,7 +151,7 @@ func (e *explainer) writeStatus(x *Explanation, write sentenceWriter) {
 		for k := range e.snaps {
 			v := &e.snaps[k]
 			if until := e.set.Market(v.MarketID).MarketMovedUntil; v.Reason == pricing.Used && i.EstimatedAt.Before(until) {
-				write("All items of %s are suspect until %s: its prices moved by more than 1.35x at the median, or half of the markets contradict the others.", v.Title, minute(until))
+				write("All items of %s are suspect until %s: its prices moved by more than 1.35× at the median, or half of the markets contradict the others.", v.Title, minute(until))
 			}
 		}
 	}
@@ -177,9 +177,9 @@ func (e *explainer) writeGuard(write sentenceWriter) {
 	if s.Held.Candidate > 0 {
 		left := max(1, m.Needed-s.Held.Readings)
 		from := s.Held.EvidenceAt.Add(pricing.EvidenceAfter)
-		text := fmt.Sprintf("The price is released by %s from a market within 1.5x of it, if the response changed at %s or later", plural(left, "further response"), minute(from))
+		text := fmt.Sprintf("The price is released by %s from a market within 1.5× of it, if the response changed at %s or later", plural(left, "further response"), minute(from))
 		if m.Needed > 1 {
-			text += fmt.Sprintf(". This happens at %s at the earliest, because a rise or fall of 5x on one market needs two such responses at least 24 hours apart", minute(s.Held.At.Add(pricing.SingleMarketWait)))
+			text += fmt.Sprintf(". This happens at %s at the earliest, because a rise or fall of 5× on one market needs two such responses at least 24 hours apart", minute(s.Held.At.Add(pricing.SingleMarketWait)))
 		}
 		write("%s. You can also accept the price.", text)
 	}
@@ -190,11 +190,11 @@ func (e *explainer) writeGuard(write sentenceWriter) {
 		if m.Reference > 0 {
 			write("The price stays suspect until %s because of this move.", minute(until))
 		} else if !e.writeAccepted(write) {
-			write("The price stays suspect until %s because of an earlier large move, or because half of its quotes moved by more than 1.35x within eight days while the others did not move.", minute(until))
+			write("The price stays suspect until %s because of an earlier large move, or because half of its quotes moved by more than 1.35× within eight days while the others did not move.", minute(until))
 		}
 	}
 	if until := s.SingleMarketUntil; e.now.Before(until) {
-		write("The price rose by 5x or more on one market. It stays suspect until %s, unless two quotes support it.", minute(until))
+		write("The price rose by 5× or more on one market. It stays suspect until %s, unless two quotes support it.", minute(until))
 	}
 }
 

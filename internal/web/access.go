@@ -25,26 +25,35 @@ type keysPage struct {
 	Scopes []string
 	Next   string
 	First  bool
+	Form   form
 }
 
 func (s *accessPages) keys(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.showKeys(w, r, sess, form{})
+}
+
+// showKeys shows the list, and the form of a new key with the given entries.
+func (s *accessPages) showKeys(w http.ResponseWriter, r *http.Request, sess session, entered form) error {
 	cursor := r.URL.Query().Get("cursor")
 	list, err := s.Access.Keys(r.Context(), cursor, keysPerPage)
 	if err != nil {
 		return err
 	}
-	return s.show(w, r, "keys", keysPage{
+	return s.showForm(w, r, entered, "keys", keysPage{
 		frame: s.frame("API keys", "keys", &sess), Keys: list.Items, Scopes: apikey.Scopes(),
-		Next: nextPage("/keys", list.NextCursor), First: cursor == "",
+		Next: nextPage("/keys", list.NextCursor), First: cursor == "", Form: entered,
 	})
 }
 
 func (s *accessPages) createKey(w http.ResponseWriter, r *http.Request, sess session) error {
 	k, err := newKey(r, s.Now())
-	if err != nil {
-		return s.done(w, r, sess, flash{}, err)
+	var secret string
+	if err == nil {
+		k, secret, err = s.APIKeys.Create(r.Context(), nil, k)
 	}
-	k, secret, err := s.APIKeys.Create(r.Context(), nil, k)
+	if refused := fault.Of(err); refused != nil {
+		return s.showKeys(w, r, sess, refusedForm(r, refused))
+	}
 	return s.done(w, r, sess, newSecret(k.Name, secret, ""), err)
 }
 

@@ -178,7 +178,7 @@ func (s *itemPages) acceptItem(w http.ResponseWriter, r *http.Request, sess sess
 // shows the fault instead. done returns all other errors.
 func (s *pages) done(w http.ResponseWriter, r *http.Request, sess session, message flash, err error) error {
 	if refused := fault.Of(err); refused != nil {
-		message = flash{Text: sentence(refused.Error())}
+		message = flash{Text: faultText(refused)}
 	} else if err != nil {
 		return err
 	}

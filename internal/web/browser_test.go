@@ -144,6 +144,23 @@ func TestBrowser_ShowsReasonsOnNarrowScreen(t *testing.T) {
 	b.quiet()
 }
 
+func TestBrowser_TimesOfTimelineDoNotTouchOnNarrowScreen(t *testing.T) {
+	w := newWorld(t)
+	w.fill(t)
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.signIn(marketSecret)
+	b.look("light", narrowest, 740)
+	const nearest = `(boxes => Math.min(...boxes.slice(1).map((box, i) => box.left - boxes[i].right)))(
+		[...document.querySelectorAll(".timeline text.time")].map(e => e.getBoundingClientRect()).filter(box => box.width > 0))`
+	b.open("/runs/42")
+	if gap := eval[float64](b, nearest); gap < 6 {
+		t.Errorf("got %.0f px between two times of the timeline, want at least 6", gap)
+	}
+	b.quiet()
+}
+
 // TestBrowser_HasLargeTargetsOnNarrowScreen measures the links, buttons and summaries that are not
 // part of a sentence or a chart. Each must be at least 24 px wide and high.
 func TestBrowser_HasLargeTargetsOnNarrowScreen(t *testing.T) {
@@ -153,7 +170,7 @@ func TestBrowser_HasLargeTargetsOnNarrowScreen(t *testing.T) {
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
 	b.look("light", 390, 844)
-	b.signIn(adminToken)
+	b.signInAs("anna", annasPassword) // the header has a link with the name
 	const small = `[...document.querySelectorAll("a, button, summary")].filter(e => {
 		const sentence = e.closest("p, li, td, .notice") && !e.closest(".crumbs, .verdict");
 		const box = e.getBoundingClientRect();

@@ -100,15 +100,6 @@ func (s *moneyPages) fees(w http.ResponseWriter, r *http.Request, sess session) 
 	return s.show(w, r, "fees", page)
 }
 
-// faultText returns an error with its first fields.
-func faultText(f *fault.Error) string {
-	texts := []string{f.Detail}
-	for _, field := range f.Fields[:min(3, len(f.Fields))] {
-		texts = append(texts, sentence(strings.TrimPrefix(field.Pointer+": "+field.Detail, ": ")))
-	}
-	return strings.Join(texts, " ")
-}
-
 // feeVersions returns a page of versions, newest first, and the URL of the next page.
 func (s *moneyPages) feeVersions(ctx context.Context, before string) (out []view.FeeVersion, next string, err error) {
 	var last int64

@@ -180,6 +180,7 @@ type stamp struct {
 	ISO   string
 	Exact string
 	Ago   string
+	For   string // time from then until now, after the word "for"
 }
 
 // when formats a time.Time or *time.Time.
@@ -200,7 +201,7 @@ func (s *pages) when(v any) stamp {
 	t = t.UTC()
 	return stamp{
 		Known: true, ISO: t.Format(time.RFC3339),
-		Exact: t.Format("2006-01-02 15:04:05 UTC"), Ago: relative(s.Now().Sub(t)),
+		Exact: t.Format("2006-01-02 15:04:05 UTC"), Ago: relative(s.Now().Sub(t)), For: coarse(max(0, s.Now().Sub(t))),
 	}
 }
 

@@ -132,3 +132,14 @@ func TestFactor_RoundsToThreeOrTwoPlaces(t *testing.T) {
 		t.Errorf("missing factor: got %+v, want an unknown one", got)
 	}
 }
+
+func TestRequesterText_HasNoPrefix(t *testing.T) {
+	for by, want := range map[string]string{
+		"operator:ada": "ada", "key:shop": "API key shop", author: "page, with the admin token", "platform": "API, with the platform token",
+		"schedule": "schedule", "missing-price queue": "missing-price queue",
+	} {
+		if got := requesterText(by); got != want {
+			t.Errorf("requester %q: got %q, want %q", by, got, want)
+		}
+	}
+}

@@ -40,13 +40,14 @@ func (s *pages) funcs() template.FuncMap {
 		"item": func(i view.PricedItem) string {
 			return itemQuery(catalog.Key{AppID: i.AppID, Name: i.MarketHashName, Phase: i.Phase})
 		},
-		"numbered": numbered,
-		"share":    formatShare,
-		"traits":   traitsOf,
-		"badge":    badgeOf,
-		"held":     heldBadge,
-		"breaker":  breakerText,
-		"outcome":  outcomeText,
+		"numbered":  numbered,
+		"share":     formatShare,
+		"traits":    traitsOf,
+		"badge":     badgeOf,
+		"held":      heldBadge,
+		"breaker":   breakerText,
+		"requester": requesterText,
+		"outcome":   outcomeText,
 	}
 }
 

@@ -112,7 +112,14 @@ func (s *itemPages) acceptItems(w http.ResponseWriter, r *http.Request, sess ses
 	if err != nil {
 		return s.done(w, r, sess, flash{}, err)
 	}
-	ok, err := s.confirmed(w, r, sess, acceptQuestion(int64(len(keys)), "selected "))
+	held, err := s.Items.HeldOf(r.Context(), keys)
+	if err == nil && held == 0 {
+		err = fault.New(fault.Conflict, "nothing_held", "No selected item has a held price. Nothing was accepted.")
+	}
+	if err != nil {
+		return s.done(w, r, sess, flash{}, err)
+	}
+	ok, err := s.confirmed(w, r, sess, acceptQuestion(held, " of "+numbered(len(keys), "selected item", "selected items")))
 	if !ok {
 		return err
 	}
@@ -155,10 +162,11 @@ func (s *itemPages) acceptAll(w http.ResponseWriter, r *http.Request, sess sessi
 	return s.accepted(w, r, sess, accepted, "", err)
 }
 
-// acceptQuestion returns the question that the user confirms before n held prices are accepted.
-func acceptQuestion(n int64, which string) confirmation {
+// acceptQuestion returns the question that the user confirms before n held prices are accepted. The
+// parameter of names the items that they belong to.
+func acceptQuestion(n int64, of string) confirmation {
 	return confirmation{
-		Question: "Accept " + numbered(n, which+"held price?", which+"held prices?"), Text: "They are published and applied to all inventory rows immediately.",
+		Question: "Accept " + numbered(n, "held price", "held prices") + of + "?", Text: "They are published and applied to all inventory rows immediately.",
 		Button: "Accept " + numbered(n, "price", "prices"),
 	}
 }

@@ -54,11 +54,20 @@ func TestHeld_AcceptsSelectedPrices(t *testing.T) {
 		t.Fatalf("got %d checkboxes, want 13", len(items))
 	}
 	const held = `SELECT count(*) FROM item WHERE candidate > 0`
-	mustContain(t, v.choose("/items/accept", items[:4]).body, "Accept 4 selected held prices?", `name="confirmed"`)
+	mustContain(t, v.choose("/items/accept", items[:4]).body, "Accept 4 held prices of 4 selected items?", `name="confirmed"`)
 	if got := w.read(held); got != "13" {
 		t.Errorf("got %s held prices before the confirmation, want 13", got)
 	}
 	others := append(slices.Clone(items[:4]), itemQuery(catalog.Key{AppID: catalog.CS2, Name: graffiti}))
+	mustContain(t, v.choose("/items/accept", others).body, "Accept 4 held prices of 5 selected items?", "Accept 4 prices")
+	before := w.version()
+	for _, confirmed := range []string{"", "1"} {
+		v.choose("/items/accept", others[4:], "confirmed", confirmed)
+		mustContain(t, v.get("/held").body, "No selected item has a held price. Nothing was accepted.")
+	}
+	if w.version() != before {
+		t.Error("an acceptance of items without held prices changed the database, want no change")
+	}
 	if res := v.choose("/items/accept", others, "confirmed", "1"); res.StatusCode != http.StatusSeeOther {
 		t.Errorf("got status %d, want a redirect", res.StatusCode)
 	}
@@ -210,7 +219,7 @@ func TestItem_ShowsHistoryAndRecords(t *testing.T) {
 	at := itemURL(730, redline, "")
 	body := v.get(at).body
 	mustContain(t, body, `class="line main"`, `class="line thin"`, "<title>Aurum</title>", `class="band"`, "Off the scale: Ingot", `href="/users/collector"`, "1 user, 1 piece in 1 row",
-		`href="/runs/42">Run 42`, "<th scope=\"row\" class=\"nowrap\">1 day</th>", "90 days <span class=\"soft\">(data since", "/api/prices/items/AK-47%20%7C%20Redline%20%28Field-Tested%29?appId=730", "The item is not listed for sale.")
+		`href="/runs/42">Run 42`, "<th scope=\"row\" class=\"nowrap\">1 day</th>", "90 days <span class=\"soft\">(data for <time data-for datetime=", "/api/prices/items/AK-47%20%7C%20Redline%20%28Field-Tested%29?appId=730", "The item is not listed for sale.")
 	mustContain(t, v.get(at+"&range=30d").body, `range=30d#history" aria-current="true"`)
 	w.exec(`INSERT INTO price_day (item_id, day, open, high, low, close, changes) SELECT id, $2, 30000000, 36000000, 29000000, 31000000, 4 FROM item WHERE name = $1`,
 		redline, w.clock.Now().AddDate(0, 0, -400).Truncate(24*60*60*1e9).UnixMicro())
@@ -254,7 +263,7 @@ func TestBrowser_SelectsHeldPrices(t *testing.T) {
 		t.Errorf("got %q, want 13 selected", note)
 	}
 	b.do(chromedp.Click(chromedp.CSS(".below button")), chromedp.WaitVisible(chromedp.CSS("dialog #question")))
-	if question := b.text("dialog #question"); question != "Accept 13 selected held prices?" {
+	if question := b.text("dialog #question"); question != "Accept 13 held prices of 13 selected items?" {
 		t.Errorf("got the question %q, want it with the count", question)
 	}
 	b.do(chromedp.Click(chromedp.CSS(`dialog [name="confirmed"]`)))

@@ -27,6 +27,7 @@ type itemsPage struct {
 	Clear    string // URL of the list without filters; empty if there are none
 	Self     string
 	API      apiCall
+	Form     form // the filter
 }
 
 // choice is an option of a form.
@@ -40,17 +41,25 @@ const csvChunk = 5000
 
 func (s *itemPages) items(w http.ResponseWriter, r *http.Request, sess session) error {
 	by, err := itemFilter(r.URL.Query())
-	if err != nil {
+	file := r.URL.Query().Get("format") == "csv"
+	if err != nil && (file || by.AppID == 0) {
 		return err
+	}
+	if err != nil { // the page repeats the search, whose bytes may be invalid
+		by.Search, by.Market = strings.ToValidUTF8(by.Search, "\uFFFD"), strings.ToValidUTF8(by.Market, "\uFFFD")
 	}
 	by.Fields = view.FieldInterval
 	list := listOf(r, "q", "status", "held", "market", "minPrice", "maxPrice", "minMove")
 	list.values.Set("appId", strconv.Itoa(int(by.AppID)))
-	if r.URL.Query().Get("format") == "csv" {
+	if file {
 		return s.itemsCSV(w, r, by)
 	}
-	found, err := s.Items.Items(r.Context(), by, list.cursor, itemsPerPage)
-	if err != nil {
+	var found view.PricedItems
+	if err == nil {
+		found, err = s.Items.Items(r.Context(), by, list.cursor, itemsPerPage)
+	}
+	refused := fault.Of(err)
+	if err != nil && (refused == nil || refused.Kind != fault.Invalid) {
 		return err
 	}
 	list = list.until(found.NextCursor)
@@ -58,7 +67,8 @@ func (s *itemPages) items(w http.ResponseWriter, r *http.Request, sess session) 
 		frame: s.frame("Items", "items", &sess), List: list, Items: found.Items, Statuses: statusTabs(list),
 		Sorts: sortChoices(cmp.Or(by.Sort, "name")), Markets: s.marketChoices(by.AppID, by.Market),
 		Moves: by.MinDayChange > 0 || strings.HasSuffix(by.Sort, "dayChange"), Self: r.URL.RequestURI(),
-		API: apiCall{Method: http.MethodGet, Path: "/api/prices/items?" + apiQuery(list, by).Encode()},
+		API:  apiCall{Method: http.MethodGet, Path: "/api/prices/items?" + apiQuery(list, by).Encode()},
+		Form: form{Refused: refused},
 	}
 	kept := url.Values{"appId": {list.Get("appId")}}
 	if by.Search != "" {
@@ -68,7 +78,7 @@ func (s *itemPages) items(w http.ResponseWriter, r *http.Request, sess session) 
 		page.Clear = "/items?" + kept.Encode()
 	}
 	page.Search = search{AppID: by.AppID, Query: by.Search}
-	return s.show(w, r, "items", page)
+	return s.showForm(w, r, page.Form, "items", page)
 }
 
 // apiQuery returns the query of the API request for the same list.
@@ -124,10 +134,18 @@ func itemFilter(q url.Values) (view.ItemFilter, error) {
 			return by, fault.New(fault.Invalid, "invalid_parameters", "A search must be valid UTF-8 without NUL and at most %d bytes long.", catalog.MaxName)
 		}
 	}
-	for name, into := range map[string]*money.Micro{"minPrice": &by.Min, "maxPrice": &by.Max, "minMove": &by.MinDayChange} {
-		if text := q.Get(name); text != "" {
-			if *into, err = money.Parse([]byte(text), 1); err != nil || *into < 0 || *into == 0 && name == "maxPrice" || len(text) > 32 {
-				return by, fault.New(fault.Invalid, "invalid_parameters", "A price or percentage must be a decimal number, such as 12.5. The highest price must be above 0.")
+	for _, limit := range []struct {
+		name, rule string
+		least      money.Micro
+		into       *money.Micro
+	}{
+		{"minPrice", "The lowest price must be a decimal number of at least 0", 0, &by.Min},
+		{"maxPrice", "The highest price must be a decimal number above 0", 1, &by.Max},
+		{"minMove", "The price change must be a percentage of at least 0", 0, &by.MinDayChange},
+	} {
+		if text := q.Get(limit.name); text != "" {
+			if *limit.into, err = money.Parse([]byte(text), 1); err != nil || *limit.into < limit.least || len(text) > 32 {
+				return by, fault.New(fault.Invalid, "invalid_parameters", "%s, such as 12.5.", limit.rule)
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func TestItem_ShowsIntervalNextToItsPrice(t *testing.T) {
 	v := newWorld(t).visit(t, adminToken)
 	at := itemURL(730, dragonLore, "")
 	body := v.get(at).body
-	mustContain(t, body, "is held</b> since", "Another reliable market would quote between", "The last accepted price is kept.")
+	mustContain(t, body, "has been held</b> for <time data-for datetime=", "Another reliable market would quote between", "The last accepted price is kept.", "from a market within 1.5× of it")
 	if strings.Contains(body, `class="range"`) {
 		t.Error("got the interval of the held price next to the accepted price, want none")
 	}
@@ -104,6 +104,25 @@ func TestItem_RejectsInvalidNames(t *testing.T) {
 			t.Errorf("query %q: got status %d, want %d", query, res.StatusCode, want)
 		}
 	}
+}
+
+func TestItems_ShowsRefusedFilterWithItsEntries(t *testing.T) {
+	v := newWorld(t).visit(t, marketSecret)
+	for query, problem := range map[string]string{
+		"minMove=abc": "The price change must be a percentage of at least 0, such as 12.5.", "minMove=-20": "The price change must be a percentage of at least 0, such as 12.5.",
+		"minPrice=a": "The lowest price must be a decimal number of at least 0, such as 12.5.", "maxPrice=0": "The highest price must be a decimal number above 0, such as 12.5.",
+	} {
+		res := v.get("/items?q=redline&" + query)
+		name, value, _ := strings.Cut(query, "=")
+		mustContain(t, res.body, `id="problem" role="alert">`+problem, `<form class="filter" action="/items">`, `name="q" value="redline"`)
+		if !regexp.MustCompile(`name="` + name + `"[^>]* value="` + value + `"`).MatchString(res.body) {
+			t.Errorf("query %q: the form lacks the entry, want it", query)
+		}
+		if res.StatusCode != http.StatusBadRequest || strings.Contains(res.body, "Nothing found") {
+			t.Errorf("query %q: got status %d, want 400 and no result", query, res.StatusCode)
+		}
+	}
+	mustContain(t, v.get("/items?minMove=abc&format=csv").body, "Bad Request")
 }
 
 func TestItems_RejectsInvalidSearches(t *testing.T) {

@@ -77,7 +77,7 @@ func (s *moneyPages) ledger(w http.ResponseWriter, r *http.Request, sess session
 			return err
 		}
 		page.Holds, page.List = found.Items, list.until(found.NextCursor)
-		page.Empty = emptyState{"No hold", "The credit of a seller is held from the completion of a trade until it settles."}
+		page.Empty = emptyState{"No hold", "The credit of a seller is held from the sale until the trade settles."}
 	} else {
 		found, err := s.Wallets.Accounts(r.Context(), cursor, entriesPerPage)
 		if err != nil {

@@ -4,12 +4,65 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"assay/internal/db/dbtest"
 	"assay/internal/money"
+	"assay/internal/view"
 )
+
+// The buyer of a pending trade has paid, so its money is held like that of a completed trade.
+func TestHolds_AddUpToTheHeldAmount(t *testing.T) {
+	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
+		t.Run(engine, func(t *testing.T) {
+			w := newWorldOn(t, engine)
+			w.trade()
+			v := w.visit(t, marketSecret)
+			rows := regexp.MustCompile(`<tr><th scope="row"><a href="/trades/(\d)">.*<data value="([0-9.]+)".*</tr>`)
+			for _, page := range []string{"/ledger?of=holds", "/ledger?user=anna"} {
+				var held money.Micro
+				var trades string
+				for _, row := range rows.FindAllStringSubmatch(v.get(page).body, -1) {
+					amount, err := money.Parse([]byte(row[2]), 1)
+					must(t, err)
+					held += amount
+					trades += row[1] + " " + strconv.FormatBool(strings.Contains(row[0], "after the handover")) + ", "
+				}
+				if want := "1 false, 2 true, "; trades != want {
+					t.Errorf("%s: got the trades %q, want %q", page, trades, want)
+				}
+				if got, want := strconv.FormatInt(int64(held/10_000), 10), w.read(`SELECT held FROM wallet_account WHERE user_id = 'anna'`); got != want {
+					t.Errorf("%s: got holds of %s cents, want the held amount of the account, %s", page, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestHolds_ArePagedByEndThenSale(t *testing.T) {
+	w := newWorld(t)
+	w.trade()
+	readers := view.New(view.Options{Store: w.store, Currency: "USD", Now: w.clock.Now})
+	var trades []int64
+	for after, more := "", true; more; {
+		p, err := readers.Market.Holds(t.Context(), "", after, 1)
+		must(t, err)
+		for _, h := range p.Items {
+			trades = append(trades, h.TradeID)
+		}
+		if more = p.NextCursor != nil; more {
+			after = *p.NextCursor
+		}
+	}
+	if !slices.Equal(trades, []int64{1, 2}) {
+		t.Errorf("got the trades %d in pages of 1, want 1, which has an end, then 2", trades)
+	}
+}
 
 func TestLedger_ShowsBalancesEntriesAndHolds(t *testing.T) {
 	w := newWorld(t)
@@ -133,7 +186,7 @@ func TestFees_ExplainBrokenSource(t *testing.T) {
 	w.writeFees(-5)
 	v := w.visit(t, marketSecret)
 	body := v.get("/fees").body
-	mustContain(t, body, "The source cannot be used:", "The active rules are unchanged. /rules/0/basisPoints: ", "Fee: 5 % of gross", "not usable")
+	mustContain(t, body, "The source cannot be used:", "The fee rules are invalid. The active rules are unchanged. /rules/0/basisPoints: ", "Fee: 5 % of gross", "not usable")
 	for _, wrong := range []string{"the same", "Unchanged", ".;"} {
 		if strings.Contains(body, wrong) {
 			t.Errorf("got a page with %q, want no comparison with a source that cannot be used", wrong)
@@ -142,6 +195,10 @@ func TestFees_ExplainBrokenSource(t *testing.T) {
 	if n := strings.Count(body, "/rules/0/basisPoints"); n != 1 {
 		t.Errorf("got the error %d times, want it once", n)
 	}
+	mustContain(t, v.get("/fees?kind=sale&currency=USD&amount=5&country=Germany").body, "The payment cannot be quoted. /country: must be two letters")
+	admin := w.visit(t, adminToken)
+	admin.post("/fees/activate", "back", "/keys")
+	mustContain(t, admin.get("/keys").body, "The fee rules are invalid. The active rules are unchanged. /rules/0/basisPoints: ")
 }
 
 func TestMinor_ShowsAllDecimalPlaces(t *testing.T) {

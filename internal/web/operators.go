@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 
+	"assay/internal/fault"
 	"assay/internal/operator"
 )
 
@@ -10,14 +11,20 @@ import (
 type operatorsPage struct {
 	frame
 	Operators []operator.Operator
+	Form      form
 }
 
 func (s *accessPages) operators(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.showOperators(w, r, sess, form{})
+}
+
+// showOperators shows the list, and the form of a new operator with the given entries.
+func (s *accessPages) showOperators(w http.ResponseWriter, r *http.Request, sess session, entered form) error {
 	list, err := s.Operators.List(r.Context())
 	if err != nil {
 		return err
 	}
-	return s.show(w, r, "operators", operatorsPage{frame: s.frame("Operators", "operators", &sess), Operators: list})
+	return s.showForm(w, r, entered, "operators", operatorsPage{frame: s.frame("Operators", "operators", &sess), Operators: list, Form: entered})
 }
 
 func (s *accessPages) addOperator(w http.ResponseWriter, r *http.Request, sess session) error {
@@ -25,6 +32,9 @@ func (s *accessPages) addOperator(w http.ResponseWriter, r *http.Request, sess s
 	role, err := operator.ParseRole(r.PostFormValue("role"))
 	if err == nil {
 		err = s.Operators.Add(r.Context(), name, role, r.PostFormValue("password"))
+	}
+	if refused := fault.Of(err); refused != nil {
+		return s.showOperators(w, r, sess, refusedForm(r, refused))
 	}
 	return s.done(w, r, sess, flash{Good: true, Text: "The operator " + name + " can sign in."}, err)
 }

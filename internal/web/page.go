@@ -142,7 +142,7 @@ func (s *pages) fail(w http.ResponseWriter, r *http.Request, sess *session, err 
 			"request_id", w.Header().Get("X-Request-Id"), "error", err)
 		known = fault.New(fault.Internal, "internal", "Something went wrong on the server. See the server's log.")
 	}
-	s.showRefusal(w, r, sess, known.Kind.Status(), sentence(known.Error()))
+	s.showRefusal(w, r, sess, known.Kind.Status(), faultText(known))
 }
 
 func (s *pages) showRefusal(w http.ResponseWriter, r *http.Request, sess *session, status int, detail string) {

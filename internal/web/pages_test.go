@@ -212,6 +212,33 @@ func TestRefuse_SendsPagesToBrowsersAndProblemsToOthers(t *testing.T) {
 	}
 }
 
+// A browser requests the address of a form when the user reloads or bookmarks the result of the form.
+func TestRefuse_AddressOfFormRedirectsToPageAbove(t *testing.T) {
+	v := newWorld(t).visit(t, adminToken)
+	for target, want := range map[string]string{
+		"/ledger/verify?user=u1":                           "/ledger?user=u1",
+		"/ledger/verify-all":                               "/ledger",
+		"/runs/42/retry-failed":                            "/runs/42",
+		"/items/accept":                                    "/items",
+		"/item/accept?appId=730&name=x":                    "/item?appId=730&name=x",
+		"/webhooks/1/deliveries/7/resend":                  "/webhooks/1",
+		"/operators/anna/role":                             "/operators",
+		"/providers/a%2Fb/pause?q=%22%0D%0A":               "/providers/a%2Fb?q=%22%0D%0A",
+		"/sign-out":                                        "/",
+		"/providers/%3Cscript%3E/test?next=//example.com/": "/providers/%3Cscript%3E?next=//example.com/",
+	} {
+		for method, status := range map[string]int{http.MethodGet: http.StatusSeeOther, http.MethodHead: http.StatusSeeOther, http.MethodDelete: http.StatusMethodNotAllowed} {
+			res := v.send(httptest.NewRequest(method, target, nil))
+			if got := res.Header.Get("Location"); res.StatusCode != status || status == http.StatusSeeOther && got != want {
+				t.Errorf("%s %s: got %d with Location %q, want %d and %q", method, target, res.StatusCode, got, status, want)
+			}
+			if allow := res.Header.Get("Allow"); status == http.StatusMethodNotAllowed && allow != http.MethodPost {
+				t.Errorf("%s %s: got Allow %q, want POST", method, target, allow)
+			}
+		}
+	}
+}
+
 func TestRefuse_ProblemHasRequestID(t *testing.T) {
 	w := newWorld(t)
 	for method, target := range map[string]string{http.MethodGet: "/static/nope.js", http.MethodPost: "/nowhere", http.MethodDelete: "/runs"} {

@@ -92,7 +92,7 @@ func TestProvider_ShowsItsHistory(t *testing.T) {
 		`aria-label="Latency: `, "Monthly quota", "50 of 1,000 left; used up in", "requests left")
 	mustContain(t, v.get("/").body, "CS2Cap in the last 24 hours")
 	mustContain(t, v.get("/providers/waxpeer").body, "No request in this period.", "No request in the last 24 hours.")
-	mustContain(t, v.get("/providers/pricelist").body, "In quarantine", "fewer than half of the 90 names before", "Accept skinport",
+	mustContain(t, v.get("/providers/pricelist").body, "In quarantine for <time data-for datetime=", "fewer than half of the 90 names before", "Accept skinport",
 		"<dt>Names before</dt><dd>90</dd>", "<dt>Names after</dt><dd>30</dd>", "<dt>Names in both</dt><dd>30</dd>", "Sticker | Team 89 (Holo)", "missing")
 	mustContain(t, v.get("/providers/pricelist").body, "The last valid response is used until")
 	w.exec(`UPDATE market_file SET refused = '{"before":0,"after":30}' WHERE quarantine <> ''`)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -97,7 +98,8 @@ func (s *site) register(routes []route) {
 }
 
 // ServeHTTP sets the headers of every response, and shows a page for unknown paths and
-// methods.
+// methods. The address of a form has no page: after a form was sent, a reload or a bookmark requests it,
+// so ServeHTTP redirects to the nearest page above.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	if r.URL.Path != path.Clean(r.URL.Path) && r.URL.Path != "/help/" {
@@ -113,10 +115,31 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	refusal := statusOnly{header: http.Header{}}
 	h.ServeHTTP(&refusal, r)
+	if refusal.status == http.StatusMethodNotAllowed && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		http.Redirect(w, r, s.pageAbove(r), http.StatusSeeOther)
+		return
+	}
 	if allow := refusal.header.Get("Allow"); allow != "" {
 		w.Header().Set("Allow", allow)
 	}
 	s.refuse(w, r, refusal.status)
+}
+
+// pageAbove returns the URL of the nearest page above the path of a request, with the query of the request.
+func (s *site) pageAbove(r *http.Request) string {
+	above := url.URL{Path: "/", RawQuery: r.URL.RawQuery}
+	for escaped := path.Dir(r.URL.EscapedPath()); escaped != "/"; escaped = path.Dir(escaped) {
+		parsed, err := url.Parse(escaped)
+		if err != nil {
+			break // cannot happen: a part of a valid path is valid
+		}
+		_, pattern := s.mux.Handler(&http.Request{Method: http.MethodGet, URL: parsed})
+		if strings.HasPrefix(pattern, http.MethodGet+" ") {
+			above.Path, above.RawPath = parsed.Path, parsed.RawPath
+			break
+		}
+	}
+	return above.String()
 }
 
 // statusOnly records the status that the standard mux sends and drops the body.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,27 +32,31 @@ type webhooksPage struct {
 
 // webhookForm is a form with the settings of a webhook.
 type webhookForm struct {
-	view.Webhook
-	Kinds   []event.Kind
-	Formats []webhook.Format // empty: the format cannot be changed
+	form
+	view.Webhook // empty: a new one
+	Kinds        []event.Kind
+	Formats      []webhook.Format // empty: the format cannot be changed
 }
 
-// Has reports whether the webhook gets an event.
-func (f webhookForm) Has(kind event.Kind) bool { return slices.Contains(f.Events, kind) }
-
-// Lines joins texts, one per line.
-func (webhookForm) Lines(list []string) string { return strings.Join(list, "\n") }
-
-// Percent returns a share as percent, or "" for zero.
-func (webhookForm) Percent(part money.Micro) string {
-	if part == 0 {
-		return ""
+// webhookEntries returns the settings of a webhook as entries of the form.
+func webhookEntries(h *view.Webhook) url.Values {
+	entries := url.Values{
+		"url": {h.URL}, "items": {strings.Join(h.Items, "\n")}, "users": {strings.Join(h.Users, "\n")}, "minChange": {amountEntry(h.MinChange * 100)},
 	}
-	return (part * 100).String()
+	for _, kind := range h.Events {
+		entries.Add("event", string(kind))
+	}
+	if a := h.Alert; a != nil {
+		entries.Set("alertChange", amountEntry(a.Change*100))
+		entries.Set("alertHours", text(a.Hours))
+		entries.Set("alertAbove", amountEntry(a.Above))
+		entries.Set("alertBelow", amountEntry(a.Below))
+	}
+	return entries
 }
 
-// Price returns a price, or "" for zero.
-func (webhookForm) Price(m money.Micro) string {
+// amountEntry returns a price or percentage, or "" for zero.
+func amountEntry(m money.Micro) string {
 	if m == 0 {
 		return ""
 	}
@@ -59,18 +64,23 @@ func (webhookForm) Price(m money.Micro) string {
 }
 
 func (s *systemPages) webhooks(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.showWebhooks(w, r, sess, form{})
+}
+
+// showWebhooks shows the list, and the form of a new webhook with the given entries.
+func (s *systemPages) showWebhooks(w http.ResponseWriter, r *http.Request, sess session, entered form) error {
 	found, err := s.Webhooks.List(r.Context())
 	if err != nil {
 		return err
 	}
 	page := webhooksPage{
-		frame: s.frame("Webhooks", "webhooks", &sess), Form: webhookForm{Kinds: webhook.Kinds(), Formats: webhook.Formats()},
+		frame: s.frame("Webhooks", "webhooks", &sess), Form: webhookForm{form: entered, Kinds: webhook.Kinds(), Formats: webhook.Formats()},
 		API: apiCall{Method: http.MethodGet, Path: "/api/webhooks"},
 	}
 	for i := range found {
 		page.Webhooks = append(page.Webhooks, view.WebhookOf(&found[i]))
 	}
-	return s.show(w, r, "webhooks", page)
+	return s.showForm(w, r, entered, "webhooks", page)
 }
 
 // webhookPage shows a webhook and its deliveries.
@@ -83,6 +93,12 @@ type webhookPage struct {
 }
 
 func (s *systemPages) webhook(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.showWebhook(w, r, sess, form{})
+}
+
+// showWebhook shows the webhook in the path. The form has the given entries, or the stored settings if
+// there are none.
+func (s *systemPages) showWebhook(w http.ResponseWriter, r *http.Request, sess session, entered form) error {
 	id, err := webhookID(r)
 	if err != nil {
 		return err
@@ -100,8 +116,12 @@ func (s *systemPages) webhook(w http.ResponseWriter, r *http.Request, sess sessi
 		return err
 	}
 	list := view.WebhookDeliveriesOf(deliveries, deliveriesPerPage)
-	return s.show(w, r, "webhook", webhookPage{
-		frame: s.frame("Webhook "+text(id), "webhooks", &sess), Form: webhookForm{Webhook: view.WebhookOf(&found), Kinds: webhook.Kinds()},
+	shown := webhookForm{form: entered, Webhook: view.WebhookOf(&found), Kinds: webhook.Kinds()}
+	if shown.Entries == nil {
+		shown.Entries = webhookEntries(&shown.Webhook)
+	}
+	return s.showForm(w, r, entered, "webhook", webhookPage{
+		frame: s.frame("Webhook "+text(id), "webhooks", &sess), Form: shown,
 		Deliveries: list.Items, List: listOf(r).until(list.NextCursor),
 		API: apiCall{Method: http.MethodGet, Path: "/api/webhooks/" + text(id) + "/deliveries"},
 	})
@@ -117,31 +137,49 @@ func webhookID(r *http.Request) (int64, error) {
 }
 
 func (s *systemPages) createWebhook(w http.ResponseWriter, r *http.Request, sess session) error {
-	change, err := webhookChange(r)
-	if err != nil {
-		return s.done(w, r, sess, flash{}, err)
+	made, err := newWebhook(r)
+	var id int64
+	var secret string
+	if err == nil {
+		id, secret, err = s.Webhooks.Create(r.Context(), made)
 	}
-	format := webhook.Format(r.PostFormValue("format"))
-	if !slices.Contains(webhook.Formats(), format) {
-		return s.done(w, r, sess, flash{}, fault.New(fault.Invalid, "invalid_parameters", "Choose one of the formats."))
+	if refused := fault.Of(fieldText(err)); refused != nil {
+		return s.showWebhooks(w, r, sess, refusedForm(r, refused))
 	}
-	made := webhook.Webhook{URL: *change.URL, Format: format}
-	change.Apply(&made)
-	id, secret, err := s.Webhooks.Create(r.Context(), made)
 	return s.done(w, r, sess, flash{
 		Good: true, Text: "Webhook " + text(id) + " is created. This is its secret. Copy it now: it is not shown again.",
 		Secret: secret, Href: "/webhooks/" + text(id), Link: "Send a test",
-	}, fieldText(err))
+	}, err)
+}
+
+// newWebhook reads the form of a new webhook.
+func newWebhook(r *http.Request) (webhook.Webhook, error) {
+	change, err := webhookChange(r)
+	if err != nil {
+		return webhook.Webhook{}, err
+	}
+	format := webhook.Format(r.PostFormValue("format"))
+	if !slices.Contains(webhook.Formats(), format) {
+		return webhook.Webhook{}, fault.New(fault.Invalid, "invalid_parameters", "Choose one of the formats.")
+	}
+	made := webhook.Webhook{URL: *change.URL, Format: format}
+	change.Apply(&made)
+	return made, nil
 }
 
 func (s *systemPages) changeWebhook(w http.ResponseWriter, r *http.Request, sess session) error {
-	return s.onWebhook(w, r, sess, func(id int64) (flash, error) {
-		change, err := webhookChange(r)
-		if err != nil {
-			return flash{}, err
-		}
-		return flash{Good: true, Text: "The webhook is saved."}, fieldText(s.Webhooks.Update(r.Context(), id, change))
-	})
+	id, err := webhookID(r)
+	if err != nil {
+		return err
+	}
+	change, err := webhookChange(r)
+	if err == nil {
+		err = s.Webhooks.Update(r.Context(), id, change)
+	}
+	if refused := fault.Of(fieldText(err)); refused != nil {
+		return s.showWebhook(w, r, sess, refusedForm(r, refused))
+	}
+	return s.done(w, r, sess, flash{Good: true, Text: "The webhook is saved."}, err)
 }
 
 // onWebhook calls do with the ID of the webhook in the path and shows the message that do returns.
@@ -249,11 +287,11 @@ func webhookChange(r *http.Request) (webhook.Change, error) {
 		}
 		return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "%s", text)
 	}
-	url := strings.TrimSpace(r.PostFormValue("url"))
-	if url == "" || len(url) > webhook.MaxURL {
+	address := strings.TrimSpace(r.PostFormValue("url"))
+	if address == "" || len(address) > webhook.MaxURL {
 		return webhook.Change{}, fault.New(fault.Invalid, "invalid_parameters", "Enter an address of at most %d characters.", webhook.MaxURL)
 	}
-	return webhook.Change{URL: &url, Events: &kinds, Items: &items, Users: &owners, MinChange: &least, Alert: &alert}, nil
+	return webhook.Change{URL: &address, Events: &kinds, Items: &items, Users: &owners, MinChange: &least, Alert: &alert}, nil
 }
 
 // lines returns the non-empty lines of a text field, without the line ends of the browser.

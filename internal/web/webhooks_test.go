@@ -93,12 +93,50 @@ func TestWebhooks_ExplainInvalidForms(t *testing.T) {
 			if target != "/webhooks" && fields[3] == "fax" {
 				continue // the format of a webhook cannot change
 			}
-			v.post(target, append(fields, "back", "/webhooks")...)
-			mustContain(t, v.get("/webhooks").body, message)
+			res := v.post(target, append(fields, "back", "/webhooks")...)
+			mustContain(t, res.body, `<p class="error" id="problem" role="alert">`, message)
+			if res.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s %q: got status %d, want 400", target, fields, res.StatusCode)
+			}
 		}
 	}
 	if w.version() != before {
 		t.Error("a refused form changed the database, want no change")
+	}
+}
+
+func TestWebhooks_RefusedFormsKeepTheirEntries(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	v.post("/webhooks", w.webhookFields("items", "stored name")...)
+	v.get("/webhooks")
+	fields := []string{
+		"url", "http://example.com/entered", "format", "slack", "event", "price.alert", "items", "Mann Co. Key", "users", "anna",
+		"minChange", "12.50", "alertChange", "five", "alertHours", "36", "alertAbove", "9.990", "alertBelow", "0",
+	}
+	for _, target := range []string{"/webhooks", "/webhooks/1"} {
+		body := v.post(target, fields...).body
+		mustContain(t, body, `value="http://example.com/entered"`, `value="price.alert" checked`, ">Mann Co. Key</textarea>", ">anna</textarea>",
+			`value="12.50"`, `value="five"`, `value="36"`, `value="9.990"`, `name="alertBelow" inputmode="decimal" maxlength="32" size="8" value="0"`, `action="`+target+`"`)
+		if strings.Contains(body, "stored name") || strings.Count(body, " checked") != 1 {
+			t.Errorf("%s: the refused form has other entries, want those that were sent", target)
+		}
+	}
+	mustContain(t, v.post("/webhooks", fields...).body, "<option selected>slack")
+	mustContain(t, v.get("/webhooks/1").body, "stored name")
+}
+
+func TestForms_KeepEntriesButNoSecret(t *testing.T) {
+	v := newWorld(t).visit(t, adminToken)
+	for target, c := range map[string]struct{ fields, wants []string }{
+		"/keys":      {[]string{"name", "Faulty Name", "scope", "prices:read", "perMinute", "77", "days", "9"}, []string{`value="Faulty Name"`, `value="prices:read" checked`, `value="77"`, `value="9"`}},
+		"/operators": {[]string{"name", "Faulty Name", "role", "admin", "password", "correct horse battery"}, []string{`value="Faulty Name"`, `value="admin" selected`}},
+	} {
+		res := v.post(target, append(c.fields, "back", target)...)
+		mustContain(t, res.body, append(c.wants, `id="problem"`)...)
+		if res.StatusCode != http.StatusBadRequest || strings.Contains(res.body, "correct horse") {
+			t.Errorf("%s: got status %d, want 400 and a page without the password", target, res.StatusCode)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"strings"
 
 	"assay/internal/exchange"
 	"assay/internal/pricing"
@@ -184,4 +185,28 @@ func methodText(method string) string {
 		return "Median of the markets"
 	}
 	return method
+}
+
+// requesterText returns the requester of a change in words. The stored text has a prefix, because an
+// operator and an API key can have the same name.
+func requesterText(by string) string {
+	if name, ok := strings.CutPrefix(by, "operator:"); ok {
+		return name
+	}
+	if name, ok := strings.CutPrefix(by, "key:"); ok {
+		return "API key " + name
+	}
+	switch by {
+	case author:
+		return "page, with the admin token"
+	case "start":
+		return "start of the service"
+	case "admin":
+		return "API, with the admin token"
+	case "market":
+		return "API, with the market secret"
+	case "platform":
+		return "API, with the platform token"
+	}
+	return by
 }

@@ -304,13 +304,21 @@ func timeForm(length time.Duration) (form, layout string) {
 	return "day", "2 Jan"
 }
 
-// timeAxis labels the time axis below a chart with five times. The page's script shows them in
-// local time if the user prefers that.
+// widestLabel is the number of characters of a time up to which five labels fit next to each other on a
+// narrow screen.
+const widestLabel = 6
+
+// timeAxis labels the time axis below a chart with five times. Narrow screens omit the second and
+// fourth if they are long. The page's script shows the times in local time if the user prefers that.
 func timeAxis(c *canvas, at span, y int) {
 	form, layout := timeForm(at.to.Sub(at.from))
 	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
 		t := at.from.Add(at.to.Sub(at.from) * time.Duration(i) / 4).UTC()
-		c.printf(`<text class="time" x="%d%%" y="%d" text-anchor="%s" data-at="%s" data-form="%s">%s</text>`,
-			25*i, y, anchor, t.Format(time.RFC3339), form, t.Format(layout))
+		class := "time"
+		if i%2 == 1 && len(layout) > widestLabel {
+			class = "time between"
+		}
+		c.printf(`<text class="%s" x="%d%%" y="%d" text-anchor="%s" data-at="%s" data-form="%s">%s</text>`,
+			class, 25*i, y, anchor, t.Format(time.RFC3339), form, t.Format(layout))
 	}
 }

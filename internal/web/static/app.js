@@ -21,7 +21,8 @@
   function tick() {
     var now = Date.now() - behind;
     document.querySelectorAll("time[datetime]").forEach(function (t) {
-      var text = relative((now - Date.parse(t.dateTime)) / 1000);
+      var age = (now - Date.parse(t.dateTime)) / 1000;
+      var text = "for" in t.dataset ? coarse(Math.max(0, age)) : relative(age);
       if (t.textContent !== text) t.textContent = text;
     });
   }
@@ -43,7 +44,7 @@
 
   function localize() {
     if (!isLocal) return;
-    document.querySelectorAll("time[datetime]").forEach(function (t) { t.title = inZone(t.dateTime, "exact"); });
+    document.querySelectorAll("time[datetime]").forEach(function (t) { t.title = ("for" in t.dataset ? "Since " : "") + inZone(t.dateTime, "exact"); });
     document.querySelectorAll("[data-at]").forEach(function (t) { t.textContent = inZone(t.dataset.at, t.dataset.form); });
     document.querySelectorAll("[data-moment]").forEach(function (t) { // a title that contains the time
       var time = inZone(t.dataset.moment, "day") + " " + inZone(t.dataset.moment, "minute");
