@@ -114,7 +114,7 @@ func (s *itemPages) acceptItems(w http.ResponseWriter, r *http.Request, sess ses
 	}
 	held, err := s.Items.HeldOf(r.Context(), keys)
 	if err == nil && held == 0 {
-		err = fault.New(fault.Conflict, "nothing_held", "No selected item has a held price. Nothing was accepted.")
+		err = fault.New(fault.Conflict, "no_candidate", "No selected item has a held price. Nothing was accepted.")
 	}
 	if err != nil {
 		return s.done(w, r, sess, flash{}, err)
