@@ -204,7 +204,7 @@ func (p *pair) reports(end status, kinds []provider.Kind) {
 		return
 	}
 	named := func(text *string) bool {
-		return text != nil && slices.ContainsFunc(kinds, func(k provider.Kind) bool { return strings.Contains(*text, string(k)) })
+		return text != nil && slices.ContainsFunc(kinds, func(k provider.Kind) bool { return strings.Contains(*text, errorText(p.name, k)) })
 	}
 	if !named(end.LastError) {
 		p.t.Errorf("lastError: got %s, want one of %v", quoted(end.LastError), kinds)
@@ -297,4 +297,12 @@ func (p *pair) recovers() {
 			p.t.Errorf("market %s is still in quarantine: %s", m.Market, *m.Quarantine)
 		}
 	}
+}
+
+// errorText returns what the text of each error of a kind contains.
+func errorText(name string, kind provider.Kind) string {
+	if kind == provider.KindQuarantine {
+		return "quarantine" // some texts name the market first
+	}
+	return (&provider.Error{Provider: name, Kind: kind}).Error()
 }

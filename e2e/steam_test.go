@@ -54,7 +54,7 @@ func TestSteam_ProviderDebugDistinguishesErrors(t *testing.T) {
 				if d.LastError != nil {
 					t.Errorf("response without a price: got error %s, want none", quoted(d.LastError))
 				}
-			} else if !strings.Contains(*d.LastError, string(c.kind)) || !strings.Contains(*d.LastError, c.detail) {
+			} else if !strings.Contains(*d.LastError, errorText(steam.Name, c.kind)) || !strings.Contains(*d.LastError, c.detail) {
 				t.Errorf("provider-debug: got %s, want %s and %q", quoted(d.LastError), c.kind, c.detail)
 			}
 			if rows := all[row](s, "/api/inventory/u"); rows[0].EstimatedValue != nil {

@@ -58,7 +58,7 @@ func TestRefresh_WaitReturnsExitCodeOfOutcome(t *testing.T) {
 		{jobFinished, exitOK, nil},
 		{jobPartial, exitIncomplete, []string{
 			"refresh 17 finished in 12.5 s: partial", "missing +3 items \\(0.01 %\\): failed",
-			"missing +sim/fjord \\(100 %\\): failed, sim: timeout", "last error +sim: timeout",
+			"missing +sim/fjord \\(100 %\\): failed, timeout", "last error +sim: timeout",
 		}},
 		{strings.NewReplacer(`"finished"`, `"failed"`, `"partial"`, `"failed"`).Replace(jobPartial), exitRunFailed, []string{"refresh 17 failed in 12.5 s\n"}},
 		{strings.NewReplacer(`"finished"`, `"cancelled"`).Replace(jobPartial), exitIncomplete, []string{"refresh 17 cancelled in 12.5 s: partial"}},
@@ -153,7 +153,7 @@ func TestStatus_ShowsGapsOfEndedRun(t *testing.T) {
 	writeStatus(&out, &st)
 	for _, want := range []string{
 		"finished: partial", "missing     3 items (0.01 %): failed\n", "missing     1 item (0 %): the provider failed or requested a delay\n",
-		"missing     sim/fjord (100 %): not in the response, sim: timeout\n",
+		"missing     sim/fjord (100 %): not in the response, timeout\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output: got\n%s\nwant %q in it", &out, want)

@@ -46,6 +46,11 @@ type feeRow struct {
 	Was, Becoming []string
 }
 
+// Differs reports whether a line is part of the change of a modified rule.
+func (r feeRow) Differs(line string) bool {
+	return r.State == "modified" && !(slices.Contains(r.Was, line) && slices.Contains(r.Becoming, line))
+}
+
 // feeExample is the fee of a payment, by the rules in force and by those of the source.
 type feeExample struct {
 	fee.Payment

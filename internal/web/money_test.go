@@ -154,7 +154,7 @@ func TestFees_CompareActivateAndRollBack(t *testing.T) {
 	mustContain(t, v.get("/fees?kind=sale&amount=1.001&currency=USD").body, "The amount must be a decimal number above 0")
 	w.writeFees(600)
 	body := v.get("/fees").body
-	mustContain(t, body, "1 rule differs.", "Fee: 6 % of gross", "Modified", "$60.00")
+	mustContain(t, body, "1 rule differs.", "<div><b>Fee: 6 % of gross</b></div>", "<div>For: ", "Modified", "$60.00")
 	_, rest, _ := strings.Cut(body, `name="digest" value="`)
 	digest, _, _ := strings.Cut(rest, `"`)
 	mustContain(t, v.post("/fees/activate", "digest", digest).body, "Activate 1 change?")
