@@ -80,6 +80,9 @@ func TestActions_ChangeDatabase(t *testing.T) {
 		}
 		mustContain(t, v.get("/").body, a.message)
 		want := "1 page POST " + a.target
+		if len(a.fields) > 0 {
+			want += "?" + strings.Join(a.fields, "=")
+		}
 		if strings.Contains(a.message, "No provider") {
 			want = "0"
 		}
