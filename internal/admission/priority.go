@@ -192,7 +192,7 @@ type paced struct {
 	rested time.Duration
 }
 
-// begin returns a piece of work that begins now.
+// piece returns a piece of work that begins now.
 func (p *Priority) piece(longest time.Duration) *paced {
 	return &paced{priority: p, longest: longest, since: time.Now(), busy: p.requestTime()}
 }

@@ -100,8 +100,8 @@ func RemovePriceWriter(t *db.Tx, owner string) error {
 	return err
 }
 
-// changedPostgres locks the announcement until the transaction ends, so that nobody can delete it
-// before.
+// changedPostgres locks the announcement until the transaction ends, so that no process can delete
+// it before.
 const changedPostgres = `
 WITH announced AS MATERIALIZED (SELECT 1 FROM price_writer WHERE owner = $2 FOR KEY SHARE)
 INSERT INTO price_version (bucket, version)

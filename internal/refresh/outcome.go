@@ -78,7 +78,7 @@ func (a *applier) marketGaps(units []FetchUnit, outcomes map[UnitMarket]MarketFe
 		market
 		reason string
 	}
-	all, missing, details := map[market]int64{}, map[gap]int64{}, map[gap]map[string]int64{}
+	all, missing := map[market]int64{}, map[gap]map[string]int64{} // missing: weights by error
 	for i := range units {
 		u := &units[i]
 		src, configured := a.providers[u.Provider]
@@ -97,18 +97,22 @@ func (a *applier) marketGaps(units []FetchUnit, outcomes map[UnitMarket]MarketFe
 			m := market{u.Provider, a.marketsByID[id].Key}
 			all[m] += weight
 			if reason, detail := u.gap(id, outcomes); reason != "" {
-				missing[gap{m, reason}] += weight
-				if details[gap{m, reason}] == nil {
-					details[gap{m, reason}] = map[string]int64{}
+				g := gap{m, reason}
+				if missing[g] == nil {
+					missing[g] = map[string]int64{}
 				}
-				details[gap{m, reason}][detail] += weight
+				missing[g][detail] += weight
 			}
 		}
 	}
 	var out []event.MarketGap
-	for g, n := range missing {
+	for g, errors := range missing {
+		var n int64
+		for _, weight := range errors {
+			n += weight
+		}
 		out = append(out, event.MarketGap{
-			Provider: g.provider, Market: g.key, Reason: g.reason, Share: share(n, all[g.market]), Detail: mostFrequent(details[g]),
+			Provider: g.provider, Market: g.key, Reason: g.reason, Share: share(n, all[g.market]), Detail: mostFrequent(errors),
 		})
 	}
 	slices.SortFunc(out, func(a, b event.MarketGap) int {

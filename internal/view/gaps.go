@@ -28,22 +28,20 @@ func GapsOf(g event.Gaps) []Gap {
 		}
 		out = append(out, Gap{What: what, Share: Percent(i.Share), Why: ReasonText(i.Reason)})
 	}
-	type kind struct {
-		provider, reason, detail string
-		share                    float64
-	}
-	markets := map[kind][]event.MarketGap{}
+	same := map[event.MarketGap]int{} // number of markets with this gap, by the gap without its market
 	for _, m := range g.Markets {
-		k := kind{m.Provider, m.Reason, m.Detail, m.Share}
-		markets[k] = append(markets[k], m)
+		m.Market = ""
+		same[m]++
 	}
 	for _, m := range g.Markets {
 		what := strings.TrimSuffix(m.Provider+"/"+m.Market, "/")
-		if same := markets[kind{m.Provider, m.Reason, m.Detail, m.Share}]; len(same) > 3 { // one request for names covers many markets
-			if same[0] != m {
-				continue
-			}
-			what = fmt.Sprintf("%d markets of %s", len(same), m.Provider)
+		m.Market = ""
+		if same[m] == 0 {
+			continue // already listed with the first of them
+		}
+		if same[m] > 3 { // one request for names covers many markets
+			what = fmt.Sprintf("%d markets of %s", same[m], m.Provider)
+			same[m] = 0
 		}
 		out = append(out, Gap{What: what, Share: Percent(m.Share), Why: ReasonText(m.Reason), Detail: strings.TrimPrefix(m.Detail, m.Provider+": ")})
 	}
