@@ -52,7 +52,7 @@ const (
 	batchNames          = 500
 	rangeRows           = 20_000
 	workers             = 2  // estimate and apply workers per instance
-	connections         = 20 // database connections per instance: the store and the dispatcher
+	connections         = 24 // database connections per instance: the store and the dispatcher
 )
 
 // Outcome is the result of a run.

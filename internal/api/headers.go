@@ -24,7 +24,7 @@ func describeHeaders() map[string]schema {
 		{ratesHeader, "The exchange rates that were used, as a JSON array. Absent unless the request has `currency`.", text, `[{"currency":"USD","rate":0.923021967882,"date":"2026-11-20T00:00:00Z","old":false,"origin":"ecb"}]`},
 		{"Age", "Seconds since the figures were computed.", seconds, 3},
 		{"Retry-After", "Seconds to wait before a retry. Absent if a retry does not help, for example if an operator must repair something.", seconds, 5},
-		{"RateLimit", "Remaining requests, and seconds until the limit is renewed. Present if the API key has a limit, and with 429.", text, `"key";r=599;t=42`},
+		{"RateLimit", "Remaining requests, and seconds until the limit resets. Present if the API key has a limit, and with 429.", text, `"key";r=599;t=42`},
 		{"RateLimit-Policy", "The limit per minute: requests of the API key, or wrong secrets from one address.", text, `"key";q=600;w=60`},
 		{"Allow", "Methods that the path supports.", text, "GET, HEAD"},
 		{"WWW-Authenticate", "The required kind of credential.", text, `Bearer realm="assay"`},

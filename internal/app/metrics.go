@@ -82,7 +82,7 @@ func describe() descriptions {
 		low:            d("provider_budget_low", "1 while less than a tenth of any budget of a provider's host is left and that budget will run out.", "provider", "host"),
 		events:         d("events_total", "Events that this process wrote since its start.", "kind"),
 		webhooks:       d("webhooks", "Webhooks by state: healthy, failing (the last attempt failed, or disabled because of failures) or disabled by an operator.", "state"),
-		deliveries:     d("webhook_attempts_total", "Attempts of this process since its start to send webhook messages, by resulting state: delivered, retrying, failed (given up) or lost (expired).", "state"),
+		deliveries:     d("webhook_attempts_total", "Attempts of this process since its start to send webhook messages, by resulting state: delivered, retrying, failed (abandoned) or lost (expired).", "state"),
 		latency:        d("provider_latency_seconds", "Duration of requests to a provider's host since the start.", "provider", "host"),
 		lastSuccess:    d("provider_last_success_timestamp_seconds", "Time of the last successful response of a provider; 0: never.", "provider"),
 		health:         d("provider_health", "1 for the health of a provider, from its last fetches: unknown, healthy, degraded or down.", "provider", "health"),

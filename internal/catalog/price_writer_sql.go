@@ -84,7 +84,7 @@ func WithdrawPrices(ctx context.Context, s *db.DB, idle time.Duration) error {
 	}
 	var ended int64
 	err := s.InUrgentTx(ctx, func(t *db.Tx) (err error) {
-		// A transaction that writes prices locks the row. The next call tries again.
+		// A transaction that writes prices locks the row. The next call retries.
 		ended, err = t.Exec(withdrawPostgres, w.owner)
 		return err
 	})

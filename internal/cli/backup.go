@@ -15,7 +15,7 @@ import (
 type backupCmd struct {
 	File        string `arg:"" help:"File to write. It must not exist. With --verify: file to read."`
 	Verify      bool   `help:"Verify that the backup FILE is not damaged. Writes nothing and needs no database."`
-	WithSecrets bool   `help:"Also copy the generated secrets, into FILE.secrets. Keep that file safe: it gives full access to your server."`
+	WithSecrets bool   `help:"Also copy the generated secrets, into FILE.secrets. Keep that directory safe: it gives full access to your server."`
 }
 
 func (*backupCmd) examples() []example {

@@ -58,7 +58,7 @@ type PricesChanged struct {
 }
 
 // BudgetLow reports that less than a tenth of a budget is left and that it will be used
-// up before it renews, at the current rate. It is written once per budget window.
+// up before it resets, at the current rate. It is written once per budget window.
 type BudgetLow struct {
 	Provider  string    `json:"provider"`
 	Host      string    `json:"host"`   // empty if the provider has a single host
@@ -66,7 +66,7 @@ type BudgetLow struct {
 	Left      int64     `json:"left"`
 	Limit     int64     `json:"limit"`
 	RunsOutAt time.Time `json:"runsOutAt"`
-	RenewedAt time.Time `json:"renewedAt"`
+	ResetsAt  time.Time `json:"resetsAt"`
 }
 
 // JobEnded reports that a job has ended and that its prices, if any, are applied. A

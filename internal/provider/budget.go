@@ -96,6 +96,6 @@ type Refusal struct {
 	Wait     time.Duration // until the next attempt
 	Kind     Kind          // KindRateLimited: retry-after; KindBudget: limit or quota; KindBreaker: circuit breaker
 	Quota    Period        // the exhausted quota; empty: none
-	ResetsAt time.Time     // when the quota renews
+	ResetsAt time.Time     // when the quota resets
 	Err      error         // set when the allowance is unavailable
 }

@@ -80,7 +80,7 @@ func VerdictsOf(s *Situation) []Verdict {
 		add("warn", "Compare and accept", "/held", "%s of %s are held, so their last prices stay published.", humanize.Comma(s.Held), countText(s.Prices, "price", "prices"))
 	}
 	if n := len(s.LowBudget); n > 0 {
-		add("warn", "Show budgets", "/providers", "The budget of %s runs out before it renews.", list(s.LowBudget))
+		add("warn", "Show budgets", "/providers", "The budget of %s runs out before it resets.", list(s.LowBudget))
 	}
 	if len(s.Degraded) > 0 {
 		add("warn", "Show providers", "/providers", "Some fetches of %s failed.", list(s.Degraded))

@@ -66,7 +66,7 @@ func TestVerdictsOf_PutsTheMostImportantFirst(t *testing.T) {
 bad The ledger does not verify: 2 failures. -> /ledger
 warn A response of x/m is in quarantine: half of the names. -> /providers/x
 warn More than 5 % of 100 prices are based on quotes older than a day. -> /items?status=stale
-warn The budget of l runs out before it renews. -> /providers
+warn The budget of l runs out before it resets. -> /providers
 warn Some fetches of d failed. -> /providers
 warn The last run is partial: some items or markets are missing. -> /runs/9
 warn p and q are paused, so no requests are sent. -> /providers

@@ -84,9 +84,9 @@ func providerBadge(p view.ProviderDebug, quarantined bool, now time.Time) badge 
 	case p.Budget.Left != nil && *p.Budget.Left <= 0 && p.Budget.Limit > 0,
 		slices.ContainsFunc(p.Budget.Quotas, func(q view.Quota) bool { return q.Left <= 0 }),
 		p.Budget.Reported != nil && p.Budget.Reported.Left <= 0:
-		return badge{"warn", "Budget spent", "Requests resume when its budget renews."}
+		return badge{"warn", "Budget spent", "Requests resume when its budget resets."}
 	case p.Budget.Low:
-		return badge{"warn", "Budget low", "Less than a tenth is left. At the current rate the budget runs out before it renews."}
+		return badge{"warn", "Budget low", "Less than a tenth is left. At the current rate the budget runs out before it resets."}
 	case p.Health == provider.HealthDegraded:
 		return badge{"warn", "Degraded", "Some of its last fetches failed."}
 	case p.Health == provider.HealthUnknown:

@@ -23,7 +23,7 @@ func (v *visitor) section(name string) string {
 func TestProviders_WithoutLimit(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	mustContain(t, v.section("pricelist"), "<dt>Budget</dt><dd>no limit</dd>")
-	mustContain(t, v.section("sim"), "<dt>Budget</dt><dd>213 of 1,000 per 1 h, renews")
+	mustContain(t, v.section("sim"), "<dt>Budget</dt><dd>213 of 1,000 per 1 h, resets")
 }
 
 func TestProviders_ShowBudgetCountsAndForecast(t *testing.T) {
@@ -37,7 +37,7 @@ func TestProviders_ShowBudgetCountsAndForecast(t *testing.T) {
 	mustContain(t, v.section("cs2cap"), "950 of 1,000 this month", "31 of 1,000 left this month (reported)",
 		`title="640 requests in the last `, "used up", "Budget low")
 	w.exec(`UPDATE reported_quota SET reported_left = 0, reported_limit = 0`)
-	mustContain(t, v.section("cs2cap"), "0 left this month (reported), renews", "Budget spent")
+	mustContain(t, v.section("cs2cap"), "0 left this month (reported), resets", "Budget spent")
 }
 
 func TestProviders_ShowHealthOfLastFetches(t *testing.T) {

@@ -111,16 +111,16 @@ func (a *Allowance) warnIfLow(ctx context.Context) {
 
 func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 	var errs []error
-	low := func(budget string, f provider.Forecast, left, limit int64, renewed time.Time) {
+	low := func(budget string, f provider.Forecast, left, limit int64, resets time.Time) {
 		if !f.Low {
 			return
 		}
 		first, err := a.markLow(ctx, event.BudgetLow{
-			Provider: a.provider, Host: a.host.Key, Budget: budget, Left: left, Limit: limit, RunsOutAt: f.RunsOutAt, RenewedAt: renewed,
+			Provider: a.provider, Host: a.host.Key, Budget: budget, Left: left, Limit: limit, RunsOutAt: f.RunsOutAt, ResetsAt: resets,
 		})
 		if errs = append(errs, err); first {
 			a.s.Log.Warn("budget low", "provider", a.provider, "host", a.host.Key, "budget", budget,
-				"left", left, "limit", limit, "runs_out_at", f.RunsOutAt, "renewed_at", renewed)
+				"left", left, "limit", limit, "runs_out_at", f.RunsOutAt, "resets_at", resets)
 		}
 	}
 	low("limit", b.Forecast, int64(b.Left), int64(b.Limit.Requests), b.ResetsAt.Add(b.Limit.Per))
@@ -145,7 +145,7 @@ func (a *Allowance) markLow(ctx context.Context, low event.BudgetLow) (first boo
 		n, err := t.Exec(`
 			INSERT INTO budget_low (provider, host, budget, until) VALUES ($1, $2, $4, $5)
 			ON CONFLICT (provider, host, budget) DO UPDATE SET until = excluded.until WHERE budget_low.until <= `+clock,
-			a.provider, a.host.Key, a.s.ClockArg(), low.Budget, db.Micros(low.RenewedAt))
+			a.provider, a.host.Key, a.s.ClockArg(), low.Budget, db.Micros(low.ResetsAt))
 		if first = n == 1; !first {
 			return err
 		}

@@ -132,11 +132,11 @@ func TestTake_LowBudgetAddsOneEvent(t *testing.T) {
 		f.take(allowance.New(f.DB, "s", host))
 		events := f.events()
 		f.Is("number of events", len(events), 1)
-		renewed := time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC)
+		resets := time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC)
 		stored, err := event.List(f.Context(), f.DB, 1)
 		f.Must(err)
 		f.Is("kind of the event", stored[0].Kind, event.BudgetIsLow)
-		for _, part := range []string{`"provider":"s","host":"h","budget":"day"`, `"limit":100`, fmt.Sprintf(`"renewedAt":%q`, renewed.Format(time.RFC3339))} {
+		for _, part := range []string{`"provider":"s","host":"h","budget":"day"`, `"limit":100`, fmt.Sprintf(`"resetsAt":%q`, resets.Format(time.RFC3339))} {
 			f.Is(part, strings.Contains(events[0], part), true)
 		}
 	})
