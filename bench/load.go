@@ -24,7 +24,7 @@ type loadRun struct {
 	due, skipped, failedItems int
 	failed                    []error       // of refreshes
 	missed                    time.Duration // time of the first skipped or failed refresh; 0 means none
-	oldest                    time.Duration // greatest age of a price, measured at each interval
+	oldest                    time.Duration // greatest age of a price that is not held, measured at each interval
 }
 
 func (b *bench) measureLoad(ctx context.Context) (err error) {
@@ -145,7 +145,7 @@ func (l *loadRun) miss(start time.Time) {
 	}
 }
 
-// age returns the age of the oldest price.
+// age returns the age of the oldest price that is not held. A held price waits for evidence.
 func (l *loadRun) age(ctx context.Context) (age time.Duration, err error) {
 	db, err := l.engine.open(l.server)
 	if err != nil {
@@ -153,7 +153,7 @@ func (l *loadRun) age(ctx context.Context) (age time.Duration, err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	var at int64
-	err = db.QueryRowContext(ctx, `SELECT min(price_checked_at) FROM item WHERE price > 0`).Scan(&at)
+	err = db.QueryRowContext(ctx, `SELECT min(price_checked_at) FROM item WHERE price > 0 AND candidate = 0`).Scan(&at)
 	return time.Since(time.UnixMicro(at)), err
 }
 

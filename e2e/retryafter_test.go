@@ -53,8 +53,8 @@ func (d *demanding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // according to the provider's log.
 func TestRetryAfter_SurvivesKill(t *testing.T) {
 	onBoth(t, func(t *testing.T, on engine) {
-		for range randtest.Count(1, 25) {
-			demandAndKill(t, on)
+		for n := range randtest.Count(1, 25) {
+			t.Run(fmt.Sprint("kill ", n), func(t *testing.T) { demandAndKill(t, on) }) // its servers end with it
 		}
 	})
 }
