@@ -1,10 +1,12 @@
 package refresh_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"assay/internal/provider"
+	"assay/internal/refresh"
 )
 
 // Steam responds to an unknown name with success and no quote. It responds to some existing
@@ -59,5 +61,35 @@ func TestNames_MissingMarketKeepsItsQuote(t *testing.T) {
 	w.clock.Add(7 * time.Hour)
 	w.run(false)
 	equal(t, "markets, one missing from the response and one without the item", w.named(list[0]).UsedMarkets, 2)
+	w.checkIdle()
+}
+
+// Each response of a provider reports its own missing markets, so the last response does not decide for the others.
+func TestNames_MissingMarketConcernsOnlyTheNamesOfItsResponse(t *testing.T) {
+	list := names("Item", 400)
+	b := batch("cap", 100, list, "m1", "m2")
+	w := newWorld(t, b)
+	w.push("u", 730, list...)
+	w.drain()
+	b.edit = func(q *provider.Quote) bool { return q.Market == "m1" } // m2 quotes nothing
+	b.lacks = func(call provider.Call) []string {
+		if slices.Contains(call.Names, list[0]) {
+			return []string{"m2"}
+		}
+		return nil
+	}
+	w.clock.Add(7 * time.Hour)
+	b.requested()
+	lacked := w.run(false)
+	for _, call := range b.requested() {
+		want := 1
+		if slices.Contains(call.Names, list[0]) {
+			want = 2
+		}
+		for _, name := range call.Names {
+			equal(t, "markets of "+name, int(w.named(name).UsedMarkets), want)
+		}
+	}
+	w.checkOutcome("a market is missing from one of four responses", lacked, refresh.JobPartial, "cap/m2 silent 0.25")
 	w.checkIdle()
 }

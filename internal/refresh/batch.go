@@ -113,7 +113,7 @@ func (s *batchEstimator) noteUnits(units []FetchUnit, outcomes map[UnitMarket]Ma
 		case u.File != "":
 			s.noteFile(&u, outcomes)
 		case len(u.Names) > 0:
-			s.noteNames(&u, outcomes)
+			s.noteNames(&u)
 		}
 	}
 	for _, u := range units {
@@ -145,23 +145,17 @@ func (s *batchEstimator) noteFile(u *FetchUnit, outcomes map[UnitMarket]MarketFe
 	}
 	for i := range s.items {
 		if s.items[i].Key.AppID == u.AppID {
-			s.requests[i].addUnit(u, usable, nil)
+			s.requests[i].addUnit(u, usable)
 		}
 	}
 }
 
 // noteNames adds the outcome of a unit of names to the items with these names.
-func (s *batchEstimator) noteNames(u *FetchUnit, outcomes map[UnitMarket]MarketFetch) {
-	var silent []int64
-	for _, id := range s.estimator.requestedMarkets(u) {
-		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // unit 0: the sum of all units of names
-			silent = append(silent, id)
-		}
-	}
+func (s *batchEstimator) noteNames(u *FetchUnit) {
 	for _, name := range u.Names {
 		for i, ok := s.firstByName[name]; ok && i >= 0; i = s.nextSameName[i] {
 			if s.items[i].Key.AppID == u.AppID {
-				s.requests[i].addUnit(u, u.isUsable(), silent)
+				s.requests[i].addUnit(u, u.isUsable())
 			}
 		}
 	}
@@ -202,12 +196,12 @@ func (o *requestOutcome) responseOf(provider string) *providerResponse {
 }
 
 // addUnit adds the outcome of a unit.
-func (o *requestOutcome) addUnit(u *FetchUnit, usable bool, silent []int64) {
+func (o *requestOutcome) addUnit(u *FetchUnit, usable bool) {
 	switch {
 	case usable:
 		o.responded = true
 		if u.File == "" {
-			o.providers, o.silent = append(o.providers, providerResponse{u.Provider, u.FetchedAt}), append(o.silent, silent...)
+			o.providers, o.silent = append(o.providers, providerResponse{u.Provider, u.FetchedAt}), append(o.silent, u.Silent...)
 		}
 	case u.skipped():
 		o.addSkip(u)

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"assay/internal/db"
 )
 
 const (
 	unitFacts = `id, job_id, provider, app_id, file, batch_from, batch_to, state, token, attempts,
-	not_before, fetched_at, stated_at, blob_unit, requests, bytes, size, detached, error_kind, error`
+	not_before, fetched_at, stated_at, blob_unit, requests, bytes, size, detached, silent, error_kind, error`
 	unitColumns = unitFacts + `, names`
 )
 
@@ -21,14 +22,19 @@ const DetachedBackgroundSQL = "3"
 
 func scanUnit(r *sql.Rows, u *FetchUnit) error {
 	var notBefore, fetched, stated, detached int64
-	var names sql.RawBytes
+	var silent, names sql.RawBytes
 	err := r.Scan(&u.ID, &u.JobID, &u.Provider, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
-		&notBefore, &fetched, &stated, &u.ResponseUnitID, &u.Requests, &u.Bytes, &u.Size, &detached, &u.ErrorKind, &u.Error, &names)
+		&notBefore, &fetched, &stated, &u.ResponseUnitID, &u.Requests, &u.Bytes, &u.Size, &detached, &silent, &u.ErrorKind, &u.Error, &names)
 	if err != nil {
 		return err
 	}
 	u.NotBefore, u.FetchedAt, u.StatedAt = db.Moment(notBefore), db.Moment(fetched), db.Moment(stated)
 	u.Detached, u.Background = detached != 0, detached == int64(DetachedBackground)
+	if len(silent) > 0 {
+		if err := json.Unmarshal(silent, &u.Silent); err != nil {
+			return err
+		}
+	}
 	if len(names) == 0 {
 		return nil
 	}
@@ -171,7 +177,7 @@ func spend(t *db.Tx, u FetchUnit) error {
 const endUnitSQL = `
 UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, stated_at = $7,
 	error_kind = CASE WHEN detached = 0 THEN $5 ELSE error_kind END, error = CASE WHEN detached = 0 THEN $6 ELSE error END,
-	requests = requests + $8, reserved = 0, bytes = bytes + $9
+	requests = requests + $8, reserved = 0, bytes = bytes + $9, silent = $10
 WHERE id = $1 AND token = $2 AND state = 'running'
 RETURNING detached`
 
@@ -184,7 +190,7 @@ func endUnit(t *db.Tx, u FetchUnit, markets []MarketFetch, blobs []Blob) (ended 
 			return false, NotDetached, err
 		}
 	}
-	err = t.QueryRow(endUnitSQL, u.ID, u.Token, string(u.State), db.Micros(u.FetchedAt), u.ErrorKind, u.Error, db.Micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&detachment)
+	err = t.QueryRow(endUnitSQL, u.ID, u.Token, string(u.State), db.Micros(u.FetchedAt), u.ErrorKind, u.Error, db.Micros(u.StatedAt), uncounted(&u), u.Bytes, encodeSilent(markets)).Scan(&detachment)
 	if found, err := db.Found(err); err != nil {
 		return false, NotDetached, err
 	} else if !found {
@@ -210,6 +216,20 @@ func endUnit(t *db.Tx, u FetchUnit, markets []MarketFetch, blobs []Blob) (ended 
 		return false, NotDetached, err
 	}
 	return true, detachment, addFetches(t, u, markets)
+}
+
+// encodeSilent encodes the ids of the markets that a response lacks. It returns "" for none.
+func encodeSilent(markets []MarketFetch) string {
+	var b []byte
+	for i := range markets {
+		if markets[i].Outcome == OutcomeSilent {
+			b = strconv.AppendInt(append(b, ','), markets[i].MarketID, 10)
+		}
+	}
+	if b == nil {
+		return ""
+	}
+	return "[" + string(b[1:]) + "]"
 }
 
 // detachUnitsSQL detaches a job from its open units of a host. It changes nothing if a unit of

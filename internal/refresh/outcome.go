@@ -150,17 +150,15 @@ func (o Outcome) text() string {
 
 // gap returns why a unit's job lacks a market, or "".
 func (u *FetchUnit) gap(market int64, outcomes map[UnitMarket]MarketFetch) (reason, detail string) {
-	part := UnitMarket{Market: market} // unit 0: the sum of all units of names
-	if u.File != "" {
-		part.Unit = u.ID
-	}
-	switch outcome := outcomes[part].Outcome; {
+	switch outcome := outcomes[UnitMarket{Unit: u.ID, Market: market}].Outcome; {
 	case u.State == UnitCancelled:
 		return GapCancelled, ""
 	case u.skipped():
 		return u.skipReason(), u.Error
 	case !u.isUsable():
 		return GapFailed, u.Error
+	case u.File == "" && slices.Contains(u.Silent, market):
+		return string(OutcomeSilent), ""
 	case outcome == OutcomeSilent, outcome == OutcomeQuarantined:
 		return string(outcome), ""
 	default:

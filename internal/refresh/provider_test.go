@@ -30,8 +30,9 @@ type fakeProvider struct {
 	stated func(call provider.Call) time.Time
 	// split, if not nil, maps each file to the first letter of its names.
 	split map[string]byte
-	// silent are the markets that the response reports as missing.
+	// silent are the markets that each response reports as missing. If lacks is not nil, it replaces them for a call.
 	silent []string
+	lacks  func(call provider.Call) []string
 	// fail returns the error of the n-th call, from 1, or nil.
 	fail func(n int, call provider.Call) error
 	// admit, if not nil, may reject a call before a request is sent.
@@ -109,6 +110,9 @@ func (s *fakeProvider) Fetch(ctx context.Context, call provider.Call, sink provi
 		}
 	}
 	response := provider.Result{Silent: s.silent}
+	if s.lacks != nil {
+		response.Silent = s.lacks(call)
+	}
 	if s.stated != nil {
 		response.ProviderTime = s.stated(call)
 	}

@@ -44,6 +44,7 @@ type FetchUnit struct {
 	Detached       bool      // its job neither waits for it nor uses its response
 	Background     bool      // a name of the background fetch; Detached is also true
 	Bytes          int64
+	Silent         []int64 // ids of markets that the response lacks although the provider was asked for them
 	ErrorKind      string
 	Error          string
 }

@@ -299,6 +299,7 @@ CREATE TABLE fetch_unit (
     reserved   bigint  NOT NULL DEFAULT 0, -- requests of the current claim that may have been sent but are not in requests
     detached   bigint  NOT NULL DEFAULT 0, -- 1: the job continued without the unit and does not use its response; see error. 2: the same, and a request was under way, which counts as a failure. 3: a name of the background fetch
     bytes      bigint  NOT NULL DEFAULT 0,
+    silent     text    NOT NULL DEFAULT '', -- JSON: ids of markets that the response lacks although the provider was asked for them
     error_kind text    NOT NULL DEFAULT '',
     error      text    NOT NULL DEFAULT ''
 );

@@ -289,6 +289,7 @@ CREATE TABLE fetch_unit (
     reserved   INTEGER NOT NULL DEFAULT 0, -- requests of the current claim that may have been sent but are not in requests
     detached   INTEGER NOT NULL DEFAULT 0, -- 1: the job continued without the unit and does not use its response; see error. 2: the same, and a request was under way, which counts as a failure. 3: a name of the background fetch
     bytes      INTEGER NOT NULL DEFAULT 0,
+    silent     TEXT    NOT NULL DEFAULT '', -- JSON: ids of markets that the response lacks although the provider was asked for them
     error_kind TEXT    NOT NULL DEFAULT '',
     error      TEXT    NOT NULL DEFAULT ''
 );
