@@ -187,14 +187,15 @@ func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) er
 			int64(e.Average), int64(e.Median), int64(e.Consensus), int64(e.Interval.Low), int64(e.Interval.High),
 			int64(e.State.Held.Candidate), db.Micros(e.State.Held.At), rates, i.LevelSet, pricing.MethodVersion)
 		rows.Text(i.Used, method, pricing.EncodeGuard(&e.State, &e.Move), encodeQuotes(quotes))
+		late := !i.UpdatedAt.Before(t.Now()) || !i.EstimatedAt.Before(t.Now())
+		if late {
+			ahead = append(ahead, i.ID)
+		}
 		switch {
-		case i.Published():
+		case i.Published(), late: // this point may replace one with a change that a reader has not read yet
 			changed.Items = append(changed.Items, i.ID)
 		case i.newFigures(0): // every point has the current interval
 			changed.Figures = append(changed.Figures, i.ID)
-		}
-		if !i.UpdatedAt.Before(t.Now()) || !i.EstimatedAt.Before(t.Now()) {
-			ahead = append(ahead, i.ID)
 		}
 	}
 	if rows.Rows == 0 {

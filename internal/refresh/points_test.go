@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/provider"
 	"assay/internal/refresh"
 )
 
@@ -98,4 +100,31 @@ func TestHistory_AddsPointPerChangeOfPriceOrStatus(t *testing.T) {
 	equal(t, "a week later: price a day ago", past[id].Day, units(44))
 	equal(t, "a week later: price a week ago", past[id].Week, units(44))
 	equal(t, "a week later: range of the week", past[id].Range, pricing.Range{Low: units(44), High: units(44)})
+}
+
+// The clock was ahead at a change. The next point replaces that of the change, so it is announced as
+// a change too: a reader may not have read the first one.
+func TestHistory_PointThatReplacesAChangeIsAnnounced(t *testing.T) {
+	s := batch("alpha", 10, []string{"A"}, "a1")
+	price, bid := units(10), money.Micro(0)
+	s.price = func(string, string) money.Micro { return price }
+	s.edit = func(q *provider.Quote) bool {
+		q.Bid = bid
+		return true
+	}
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	w.drain()
+	w.clock.Add(7 * time.Hour)
+	price = units(12)
+	w.run(false)
+	w.clock.Add(-time.Hour)
+	bid = units(1)
+	w.run(true)
+	equal(t, "points", len(w.points("A")), 2)
+	equal(t, "price", w.named("A").Price, units(12))
+	newest := `SELECT count(*) FROM event e, price_point p WHERE e.kind = 'price.changed' AND e.data = '{"items":[' || p.item_id || ']}'
+		AND e.at = p.at AND p.at = ` + fmt.Sprint(w.clock.Now().UnixMicro())
+	equal(t, "announced changes at the time of the newest point", w.count(newest), 1)
+	w.checkIdle()
 }
