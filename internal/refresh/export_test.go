@@ -43,6 +43,7 @@ var (
 	HasDueMissing    = hasDueMissing
 	JobUnits         = jobUnits
 	WriteNamedQuotes = writeNamedQuotes
+	FilesChanged     = filesChanged
 	MarketFiles      = marketFiles
 	MarketHistory    = marketHistory
 	ValidationStates = validationStates

@@ -83,3 +83,29 @@ func TestStep3_EachNameHasTheTimeOfItsResponse(t *testing.T) {
 	equal(t, "the price of the frozen item", w.named("Frozen").Price, 0)
 	w.checkIdle()
 }
+
+// A bulk job stops after its fetches. Before it continues, another job fetches the file again.
+func TestStep4_NewerQuoteOfAnotherJobCounts(t *testing.T) {
+	s := bulk("alpha", []string{"A", "B"}, "m")
+	price := units(10)
+	s.price = func(string, string) money.Micro { return price }
+	w := newWorld(t, s)
+	w.push("u", 730, "A", "B")
+	w.drain()
+	w.clock.Add(7 * time.Hour)
+	price = units(11)
+	w.begin(false)
+	for _, work := range []func(context.Context) (bool, error){w.engine.Plan, func(ctx context.Context) (bool, error) { return w.engine.Fetch(ctx, "alpha", "") }} {
+		_, err := work(t.Context())
+		must(t, err)
+	}
+	w.clock.Add(10 * time.Minute)
+	price = units(12)
+	_, err := w.engine.RefreshItems(t.Context(), []catalog.Key{{AppID: 730, Name: "A"}}, "test")
+	must(t, err)
+	w.drain()
+	equal(t, "price with a quote of both jobs", w.named("A").Price, units(12))
+	equal(t, "price with a quote of the older job", w.named("B").Price, units(11))
+	equal(t, "fetch of the newest good response", w.count(`SELECT fetched_at FROM market_file`), w.clock.Now().UnixMicro())
+	w.checkIdle()
+}

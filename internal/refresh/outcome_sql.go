@@ -188,7 +188,8 @@ func storeValidation(t *db.Tx, job int64, v ValidationResult) error {
 	_, err = t.Exec(`
 		INSERT INTO market_file (market_id, app_id, file, unit_id, fetched_at, quotes) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET unit_id = excluded.unit_id, fetched_at = excluded.fetched_at,
-			quotes = excluded.quotes, accepted_at = 0`,
-		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.ResponseUnitID, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes)
+			quotes = excluded.quotes, accepted_at = 0
+		WHERE market_file.fetched_at <= excluded.fetched_at OR market_file.fetched_at > $7`, // another job may have fetched it later
+		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.ResponseUnitID, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes, db.Micros(t.Now()))
 	return err
 }

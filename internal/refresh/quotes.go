@@ -26,12 +26,19 @@ func (s *batchEstimator) collectQuotes(i int) {
 	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
 	for k := range s.jobQuotes[i] {
 		f := &s.jobQuotes[i][k]
-		q := s.quote(f.MarketSnapshot)
-		q.FetchedAt = f.at
-		if f.byName {
+		row, newer := s.newerQuote(i, f)
+		q := s.quote(row)
+		switch {
+		case newer && f.byName:
+			q.ChangedAt = unchanged()
+		case newer:
+		case f.byName:
+			q.FetchedAt = f.at
 			q.ChangedAt, q.Moved = s.sinceLast(i, f)
+		default:
+			q.FetchedAt = f.at
 		}
-		s.rows, s.quotes = append(s.rows, f.MarketSnapshot), append(s.quotes, q)
+		s.rows, s.quotes = append(s.rows, row), append(s.quotes, q)
 	}
 	for _, old := range s.items[i].Quotes {
 		if slices.ContainsFunc(s.jobQuotes[i], func(f jobQuote) bool { return f.MarketID == old.MarketID }) {
@@ -55,6 +62,24 @@ func (s *batchEstimator) collectQuotes(i int) {
 		}
 		s.rows, s.quotes = append(s.rows, old), append(s.quotes, q)
 	}
+}
+
+// newerQuote returns the stored quote of a market if it is newer than the quote of this job. This
+// happens if a job stops after its fetches, and another job prices the item before it continues.
+// Otherwise newerQuote returns the quote of this job.
+func (s *batchEstimator) newerQuote(i int, f *jobQuote) (row MarketSnapshot, newer bool) {
+	old := quoteOf(s.items[i].Quotes, f.MarketID)
+	if old == nil || old.Reason == pricing.NotConfigured {
+		return f.MarketSnapshot, false
+	}
+	row = *old
+	if row.FetchedAt.IsZero() {
+		row.FetchedAt = s.items[i].QuotesAt
+	}
+	if !row.FetchedAt.After(f.at) || row.FetchedAt.After(s.estimator.now()) { // or the clock was ahead
+		return f.MarketSnapshot, false
+	}
+	return row, true
 }
 
 // unchanged is the ChangedAt of a quote that has not changed since the last estimate. The time

@@ -19,13 +19,25 @@ var blobsBulk = db.NewBulk(insertBlobs, blobColumns, "")
 
 // marketFiles returns the newest good responses of all markets' files.
 func marketFiles(ctx context.Context, s *db.DB) ([]MarketFile, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, f *MarketFile) error {
-		var fetched, accepted int64
-		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine, &accepted)
-		f.FetchedAt, f.AcceptedAt = db.Moment(fetched), db.Moment(accepted)
-		return err
-	}, `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, accepted_at FROM market_file
-		ORDER BY market_id, app_id, file`)
+	return db.Collect(ctx, s.Read, scanMarketFile, marketFilesSQL)
+}
+
+// filesChanged reports whether another job or an operator has changed one of the games' files since
+// they were read. It locks the files, so afterwards they stay as they are.
+func filesChanged(t *db.Tx, read []MarketFile, games map[int32]bool) (bool, error) {
+	now, err := db.Collect(t.Context(), t, scanMarketFile, marketFilesSQL+t.Dialect.LockOf("market_file"))
+	other := func(f MarketFile) bool { _, own := games[f.AppID]; return !own }
+	return !slices.Equal(slices.DeleteFunc(slices.Clone(read), other), slices.DeleteFunc(now, other)), err
+}
+
+const marketFilesSQL = `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, accepted_at FROM market_file
+		ORDER BY market_id, app_id, file`
+
+func scanMarketFile(r *sql.Rows, f *MarketFile) error {
+	var fetched, accepted int64
+	err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine, &accepted)
+	f.FetchedAt, f.AcceptedAt = db.Moment(fetched), db.Moment(accepted)
+	return err
 }
 
 // sameResponse reports whether the stored responses of two units are equal.

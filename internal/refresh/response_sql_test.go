@@ -340,3 +340,29 @@ func TestStoreValidation_StoresTheOutcomeOfAFile(t *testing.T) {
 			refresh.MarketFetch{MarketID: m, Quotes: 7, Outcome: refresh.OutcomeOK})
 	})
 }
+
+func TestFilesChanged_FindsWhatAnotherJobOrAnOperatorChanged(t *testing.T) {
+	each(t, func(f *fixture) {
+		m := f.market("s", "m")
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, 'f', 'too low', 1)`, m, app)
+			return err
+		})
+		read, err := refresh.MarketFiles(f.Context(), f.DB)
+		f.Must(err)
+		changed := func(game int32) (is bool) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				is, err = refresh.FilesChanged(tx, read, map[int32]bool{game: true})
+				return err
+			})
+			return is
+		}
+		f.Is("nothing changed", changed(app), false)
+		f.Tx(func(tx *db.Tx) error {
+			_, err := refresh.AcceptProvider(tx, "s", "m")
+			return err
+		})
+		f.Is("an operator accepted the response", changed(app), true)
+		f.Is("a file of another game changed", changed(app+1), false)
+	})
+}

@@ -29,7 +29,8 @@ const manyQuotes = 1_000_000
 // markets from the good ones, and moves the job on to the estimate stage
 // (docs/contribute/pricing.md, steps 5 to 7). Rejecting a response requires reading all of
 // it, so validation runs between fetch and estimate. If several processes validate the same
-// job, the first one to write decides.
+// job, the first one to write decides. If another job has changed a file in the meantime, or an
+// operator has accepted one, validate stores nothing, and the next call validates again.
 func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	all, err := jobUnits(ctx, f.store, job.ID)
 	if err != nil {
@@ -80,6 +81,9 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	}
 	first, due := false, false
 	err = f.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		if changed, err := filesChanged(tx, files, games); err != nil || changed {
+			return err // the job is validated again
+		}
 		if first, err = StoreValidation(tx, job.ID, results, learned); err != nil || !first {
 			return err
 		}
