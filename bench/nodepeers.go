@@ -9,7 +9,7 @@ import (
 
 // The targets are the minimum ratios of the peers' time to Assay's time.
 const (
-	targetBestPeer  = 1.3
+	targetBestPeer  = 1.2
 	targetUsualPeer = 15
 )
 

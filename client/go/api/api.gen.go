@@ -2804,7 +2804,7 @@ type Budget struct {
 	// ResetsAt When the oldest counted request stops counting; null if no request counts.
 	ResetsAt *time.Time `json:"resetsAt"`
 
-	// RunsOutAt When the budget runs out; null if it is renewed earlier.
+	// RunsOutAt When the budget runs out; null if it resets earlier.
 	RunsOutAt *time.Time `json:"runsOutAt"`
 
 	// Used Requests that count now.
@@ -4637,7 +4637,7 @@ type NewWebhook struct {
 	// MinChange Least relative move of a price since the price before, up or down: 0.05 is 5 %. With 0, a change of the status alone passes too.
 	MinChange float64 `json:"minChange"`
 
-	// NextAttemptAt When a failed message is tried again.
+	// NextAttemptAt When a failed message is retried.
 	NextAttemptAt *time.Time `json:"nextAttemptAt"`
 
 	// OldSecretUntil Until when messages are also signed with the older secret; null if there is none.
@@ -5486,7 +5486,7 @@ type Quota struct {
 	// ResetsAt When the period ends.
 	ResetsAt time.Time `json:"resetsAt"`
 
-	// RunsOutAt When the budget runs out; null if it is renewed earlier.
+	// RunsOutAt When the budget runs out; null if it resets earlier.
 	RunsOutAt *time.Time `json:"runsOutAt"`
 
 	// Used Requests that were sent.
@@ -5738,10 +5738,10 @@ type ReportedQuota struct {
 	// ReportedAt When the quota was reported.
 	ReportedAt time.Time `json:"reportedAt"`
 
-	// ResetsAt When the quota is renewed.
+	// ResetsAt When the quota resets.
 	ResetsAt time.Time `json:"resetsAt"`
 
-	// RunsOutAt When the budget runs out; null if it is renewed earlier.
+	// RunsOutAt When the budget runs out; null if it resets earlier.
 	RunsOutAt *time.Time `json:"runsOutAt"`
 }
 
@@ -6350,7 +6350,7 @@ type Webhook struct {
 	// MinChange Least relative move of a price since the price before, up or down: 0.05 is 5 %. With 0, a change of the status alone passes too.
 	MinChange float64 `json:"minChange"`
 
-	// NextAttemptAt When a failed message is tried again.
+	// NextAttemptAt When a failed message is retried.
 	NextAttemptAt *time.Time `json:"nextAttemptAt"`
 
 	// OldSecretUntil Until when messages are also signed with the older secret; null if there is none.

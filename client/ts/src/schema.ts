@@ -1535,7 +1535,7 @@ export interface components {
             resetsAt: string | null;
             /**
              * Format: date-time
-             * @description When the budget runs out; null if it is renewed earlier.
+             * @description When the budget runs out; null if it resets earlier.
              */
             runsOutAt: string | null;
             /**
@@ -3524,7 +3524,7 @@ export interface components {
             minChange: number;
             /**
              * Format: date-time
-             * @description When a failed message is tried again.
+             * @description When a failed message is retried.
              */
             nextAttemptAt: string | null;
             /**
@@ -4466,7 +4466,7 @@ export interface components {
             resetsAt: string;
             /**
              * Format: date-time
-             * @description When the budget runs out; null if it is renewed earlier.
+             * @description When the budget runs out; null if it resets earlier.
              */
             runsOutAt: string | null;
             /**
@@ -4726,12 +4726,12 @@ export interface components {
             reportedAt: string;
             /**
              * Format: date-time
-             * @description When the quota is renewed.
+             * @description When the quota resets.
              */
             resetsAt: string;
             /**
              * Format: date-time
-             * @description When the budget runs out; null if it is renewed earlier.
+             * @description When the budget runs out; null if it resets earlier.
              */
             runsOutAt: string | null;
         };
@@ -5418,7 +5418,7 @@ export interface components {
             minChange: number;
             /**
              * Format: date-time
-             * @description When a failed message is tried again.
+             * @description When a failed message is retried.
              */
             nextAttemptAt: string | null;
             /**
