@@ -100,7 +100,7 @@ func TestDeliver_ReportsEventsThatExpired(t *testing.T) {
 		f.price(items, money.Scale)
 		f.Now = f.Now.Add(4 * 24 * time.Hour)
 		f.price(items, 2*money.Scale)
-		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 7*24*time.Hour) })
+		f.Must(event.Retain(f.Context(), f.DB, 7*24*time.Hour))
 		f.respond(http.StatusInternalServerError)
 		f.Is("messages of a receiver that is down", len(f.deliver()), 1)
 		f.respond(http.StatusOK)
@@ -127,7 +127,7 @@ func TestDeliver_ContinuesWhenAllEventsExpired(t *testing.T) {
 		}
 		expire := func() {
 			f.Now = f.Now.Add(4 * 24 * time.Hour)
-			f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 7*24*time.Hour) })
+			f.Must(event.Retain(f.Context(), f.DB, 7*24*time.Hour))
 		}
 		set(false)
 		f.price(items, money.Scale)
