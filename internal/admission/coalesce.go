@@ -20,8 +20,9 @@ type Coalescer[T any] struct {
 type shared[T any] struct {
 	calls int // number of calls that share the read; final when the read starts
 	done  chan struct{}
-	ok    bool // value is valid
+	ok    bool // value and err are valid, because the context of the reading call had not ended
 	value T
+	err   error
 }
 
 // NewCoalescer returns a Coalescer. If rests is true, the Coalescer rests between two
@@ -31,30 +32,31 @@ func NewCoalescer[T any](rests bool) *Coalescer[T] {
 }
 
 // Do returns the result of read. Concurrent callers may share the result, so they must
-// not modify it. If a shared read fails, each other caller runs its own read: the
-// failure may be specific to one caller, such as a cancelled context.
+// not modify it. They also share an error of the read, unless the context of the caller
+// that reads has ended. In that case another caller reads.
 func (c *Coalescer[T]) Do(ctx context.Context, read func(context.Context) (T, error)) (T, error) {
-	c.mu.Lock()
-	first := c.next == nil
-	if first {
-		c.next = &shared[T]{done: make(chan struct{})}
+	for {
+		c.mu.Lock()
+		first := c.next == nil
+		if first {
+			c.next = &shared[T]{done: make(chan struct{})}
+		}
+		next := c.next
+		next.calls++
+		c.mu.Unlock()
+		if first {
+			return c.read(ctx, next, read)
+		}
+		select {
+		case <-next.done:
+		case <-ctx.Done():
+			var none T
+			return none, ctx.Err()
+		}
+		if next.ok {
+			return next.value, next.err
+		}
 	}
-	next := c.next
-	next.calls++
-	c.mu.Unlock()
-	if first {
-		return c.read(ctx, next, read)
-	}
-	select {
-	case <-next.done:
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
-	if next.ok {
-		return next.value, nil
-	}
-	return read(ctx)
 }
 
 // read waits for the end of the previous read, then runs read and stores its result in
@@ -74,9 +76,8 @@ func (c *Coalescer[T]) read(ctx context.Context, mine *shared[T], read func(cont
 	if err != nil {
 		return value, err
 	}
-	if value, err = read(ctx); err == nil {
-		mine.value, mine.ok = value, true
-	}
+	value, err = read(ctx)
+	mine.value, mine.err, mine.ok = value, err, err == nil || ctx.Err() == nil
 	return value, err
 }
 

@@ -75,6 +75,65 @@ func TestCoalescer_CancelledCallsDoNotAffectOthers(t *testing.T) {
 	})
 }
 
+// TestCoalescer_NeverReadsConcurrently makes calls that share a read. The read fails, either by
+// itself or because the context of its caller ends.
+func TestCoalescer_NeverReadsConcurrently(t *testing.T) {
+	failed := errors.New("failed")
+	for name, c := range map[string]struct {
+		timeout time.Duration // of the first call that shares the read
+		want    error         // of the other calls
+		reads   int           // at most
+	}{
+		"the read fails":      {time.Hour, failed, 2},
+		"its caller has left": {1500 * time.Millisecond, nil, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				shared := NewCoalescer[int](false)
+				var mu sync.Mutex
+				reads, running, most := 0, 0, 0
+				read := func(ctx context.Context) (int, error) {
+					mu.Lock()
+					reads++
+					running++
+					number := reads
+					most = max(most, running)
+					mu.Unlock()
+					defer func() {
+						mu.Lock()
+						running--
+						mu.Unlock()
+					}()
+					select {
+					case <-ctx.Done():
+						return 0, ctx.Err()
+					case <-time.After(time.Second):
+					}
+					if number == 2 {
+						return 0, failed
+					}
+					return number, nil
+				}
+				var wg sync.WaitGroup
+				for i, timeout := range []time.Duration{time.Hour, c.timeout, time.Hour, time.Hour, time.Hour} {
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), timeout)
+						defer cancel()
+						if _, err := shared.Do(ctx, read); i > 1 && !errors.Is(err, c.want) {
+							t.Errorf("call %d: got error %v, want %v", i, err, c.want)
+						}
+					})
+					synctest.Wait()
+				}
+				wg.Wait()
+				if reads > c.reads || most != 1 {
+					t.Errorf("got %d reads and up to %d at once, want at most %d and 1", reads, most, c.reads)
+				}
+			})
+		})
+	}
+}
+
 // TestCoalescer_RestsBetweenSharedReads runs callers that call again immediately after each
 // result.
 func TestCoalescer_RestsBetweenSharedReads(t *testing.T) {

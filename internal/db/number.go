@@ -68,7 +68,7 @@ func numberPostgres(ctx context.Context, pool *sql.DB, cache *numberCache, query
 
 // query returns the result of a query. A cancellable context would start goroutines for each query,
 // so the network connection gets the deadline of ctx instead.
-func (cache *numberCache) query(ctx context.Context, c *pgx.Conn, query string) (int64, error) {
+func (cache *numberCache) query(ctx context.Context, c *pgx.Conn, query string) (n int64, err error) {
 	cache.mu.Lock()
 	last := cache.last[query]
 	cache.mu.Unlock()
@@ -80,6 +80,14 @@ func (cache *numberCache) query(ctx context.Context, c *pgx.Conn, query string) 
 	if err := network.SetDeadline(deadline); err != nil {
 		return 0, err
 	}
+	defer func() { // the next user of the connection must not get this deadline
+		if c.IsClosed() {
+			return // the driver closes the network connection with a deadline of its own
+		}
+		if failed := network.SetDeadline(time.Time{}); err == nil {
+			err = failed
+		}
+	}()
 	var changed *int64
 	if err := c.QueryRow(context.WithoutCancel(ctx), last.statement, last.snapshot).Scan(&changed, &last.snapshot); err != nil {
 		return 0, err
@@ -93,7 +101,7 @@ func (cache *numberCache) query(ctx context.Context, c *pgx.Conn, query string) 
 		}
 		cache.last[query] = last
 	}
-	return last.number, network.SetDeadline(time.Time{})
+	return last.number, nil
 }
 
 // numberSQL returns the result of a query in the place of SELECT 0, and the current snapshot. The

@@ -64,3 +64,26 @@ func TestNumber_IncludesTheLastCommit(t *testing.T) {
 		})
 	}
 }
+
+// A query fails before its deadline. The next query of the connection is longer than the rest of
+// that time.
+func TestNumber_ErrorLeavesNoDeadline(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			s := dbtest.On(t, engine).Open(t, db.Options{})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := s.Number(ctx, `SELECT CAST(version AS BIGINT) FROM no_such_table`); err == nil {
+				t.Error("query of a missing table: got no error, want one")
+			}
+			query := `SELECT 1`
+			if engine == dbtest.PostgreSQL {
+				query = `SELECT 1 FROM pg_sleep(1.5)`
+			}
+			var one int
+			if err := s.Frequent.QueryRowContext(t.Context(), query).Scan(&one); err != nil {
+				t.Errorf("next query of the connection: got error %v, want none", err)
+			}
+		})
+	}
+}

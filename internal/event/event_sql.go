@@ -100,62 +100,85 @@ const (
 	marketOnly  = `NOT (` + rare + `) AND kind <> 'price.changed'`
 )
 
-// The find statements return the number of the last event to delete. Their parameters come
-// from deleteOld. The delete statements delete all events up to that number.
+// A class is a set of kinds with its own limits. Retain keeps the newest least events of a class. Of
+// the others, it deletes each event that is older than age or not among the newest most events.
+type class struct {
+	find    string // the number of the last event to delete, or 0
+	step    string // the number of the event with a position, or the given last number
+	remove  string // deletes all events up to a number
+	age     time.Duration
+	most    int
+	least   int
+	changes bool // the class of price changes
+}
+
+// The conditions are literals, because only a query with the literals of a partial index uses it.
 const (
 	findChanges = `SELECT coalesce(max(number), 0) FROM event WHERE number > 0 AND ` + changesOnly + ` AND (
 	number <= (SELECT number FROM event WHERE ` + changesOnly + ` ORDER BY number DESC LIMIT 1 OFFSET $1)
 	OR at < $2 AND number <= (SELECT number FROM event WHERE ` + changesOnly + ` ORDER BY number DESC LIMIT 1 OFFSET $3))`
+	stepChanges   = `SELECT coalesce((SELECT number FROM event WHERE number > 0 AND number <= $1 AND ` + changesOnly + ` ORDER BY number LIMIT 1 OFFSET $2), $1)`
 	deleteChanges = `DELETE FROM event WHERE number > 0 AND number <= $1 AND ` + changesOnly
 
 	findMarket = `SELECT coalesce(max(number), 0) FROM event WHERE number > 0 AND ` + marketOnly + ` AND (
 	number <= (SELECT number FROM event WHERE ` + marketOnly + ` ORDER BY number DESC LIMIT 1 OFFSET $1)
 	OR at < $2 AND number <= (SELECT number FROM event WHERE ` + marketOnly + ` ORDER BY number DESC LIMIT 1 OFFSET $3))`
+	stepMarket   = `SELECT coalesce((SELECT number FROM event WHERE number > 0 AND number <= $1 AND ` + marketOnly + ` ORDER BY number LIMIT 1 OFFSET $2), $1)`
 	deleteMarket = `DELETE FROM event WHERE number > 0 AND number <= $1 AND ` + marketOnly
 
 	findRare = `SELECT coalesce(max(number), 0) FROM event WHERE number > 0 AND ` + rare + ` AND (
 	number <= (SELECT number FROM event WHERE ` + rare + ` ORDER BY number DESC LIMIT 1 OFFSET $1)
 	OR at < $2 AND number <= (SELECT number FROM event WHERE ` + rare + ` ORDER BY number DESC LIMIT 1 OFFSET $3))`
+	stepRare   = `SELECT coalesce((SELECT number FROM event WHERE number > 0 AND number <= $1 AND ` + rare + ` ORDER BY number LIMIT 1 OFFSET $2), $1)`
 	deleteRare = `DELETE FROM event WHERE number > 0 AND number <= $1 AND ` + rare
 )
+
+// deletedAtOnce limits the events that one transaction deletes.
+const deletedAtOnce = 1_000
 
 // Retain deletes numbered events that are older than age, except the newest minEvents. It also
 // deletes the oldest events beyond maxEvents. Price changes and events of inventories, listings and
 // trades have their own limits. Retain stores the numbers of the last deleted events in event_feed,
-// so that a reader with an older cursor gets ErrExpired.
-func Retain(t *db.Tx, age time.Duration) error {
-	changes, err := deleteOld(t, findChanges, deleteChanges, changesAge, maxChanges, 0)
-	if err != nil {
-		return err
+// so that a reader with an older cursor gets ErrExpired. It deletes in small transactions.
+func Retain(ctx context.Context, s *db.DB, age time.Duration) error {
+	for _, c := range []class{
+		{findChanges, stepChanges, deleteChanges, changesAge, maxChanges, 0, true},
+		{findMarket, stepMarket, deleteMarket, changesAge, maxMarket, 0, false},
+		{findRare, stepRare, deleteRare, age, maxEvents, minEvents, false},
+	} {
+		var last int64
+		err := s.Read.QueryRowContext(ctx, c.find, c.most, db.Micros(s.Clock().Add(-c.age)), c.least).Scan(&last)
+		for done := int64(0); done < last && err == nil; {
+			err = s.InTx(ctx, func(t *db.Tx) (err error) {
+				done, err = deleteOld(t, &c, last)
+				return err
+			})
+		}
+		if err != nil {
+			return err
+		}
 	}
-	single, err := deleteOld(t, findMarket, deleteMarket, changesAge, maxMarket, 0)
-	if err != nil {
-		return err
+	return nil
+}
+
+// deleteOld deletes the oldest events of a class, up to the number last and at most deletedAtOnce. It
+// returns the number of the last event that it deleted.
+func deleteOld(t *db.Tx, c *class, last int64) (done int64, err error) {
+	if err := t.QueryRow(c.step, last, deletedAtOnce-1).Scan(&done); err != nil {
+		return 0, err
 	}
-	others, err := deleteOld(t, findRare, deleteRare, age, maxEvents, minEvents)
-	if err != nil {
-		return err
+	if _, err := t.Exec(c.remove, done); err != nil {
+		return 0, err
 	}
-	if changes == 0 && single == 0 && others == 0 {
-		return nil
+	var changes int64
+	if c.changes {
+		changes = done
 	}
 	_, err = t.Exec(`
 		UPDATE event_feed SET expired = CASE WHEN expired < $1 THEN $1 ELSE expired END,
 			expired_events = CASE WHEN expired_events < $2 THEN $2 ELSE expired_events END
-		WHERE id = 1`, changes, max(changes, single, others))
-	return err
-}
-
-// deleteOld deletes old events of a class. It keeps the newest least events. Of the others, it
-// deletes each event that is older than age or not among the newest most events. It returns
-// the number of the last deleted event.
-func deleteOld(t *db.Tx, find, remove string, age time.Duration, most, least int) (last int64, err error) {
-	err = t.QueryRow(find, most, db.Micros(t.Now().Add(-age)), least).Scan(&last)
-	if err != nil || last == 0 {
-		return 0, err
-	}
-	_, err = t.Exec(remove, last)
-	return last, err
+		WHERE id = 1`, changes, done)
+	return done, err
 }
 
 // Counts returns the number of events that this process has committed, by kind.

@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -62,7 +63,7 @@ func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
 		}
 		retain := func(age time.Duration) int {
 			number(f)
-			f.Tx(func(tx *db.Tx) error { return event.Retain(tx, age) })
+			f.Must(event.Retain(f.Context(), f.DB, age))
 			return len(stored(f))
 		}
 		add(30)
@@ -76,7 +77,7 @@ func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
 		events, err := event.List(f.Context(), f.DB, 20_000)
 		f.Must(err)
 		f.Is("events before Retain", len(events), 10_050)
-		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 48*time.Hour) })
+		f.Must(event.Retain(f.Context(), f.DB, 48*time.Hour))
 		events, err = event.List(f.Context(), f.DB, 20_000)
 		f.Must(err)
 		f.Is("events with the new ones, which have no number yet", len(events), 10_050)
@@ -85,6 +86,43 @@ func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
 		f.Must(err)
 		f.Is("events after Retain", len(events), 10_000)
 		f.Is("the events are sorted by id", slices.IsSortedFunc(events, func(a, b event.Stored) int { return int(b.ID - a.ID) }), true)
+	})
+}
+
+// The second transaction of Retain fails. What the first one deleted is stored, and another call
+// deletes the rest.
+func TestRetain_DeletesInSmallTransactions(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		f.Tx(func(tx *db.Tx) error { return event.Add(tx, event.ProviderUp{Provider: "s"}) })
+		number(f)
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`
+				WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+				INSERT INTO event (kind, at, size, data, number) SELECT 'listing.sold', 0, 1, '{}', i FROM n`)
+			return err
+		})
+		left := func() (n, first int64) {
+			f.Must(db.Each(f.Context(), f.DB.Read, func(r *sql.Rows) error { return r.Scan(&n) }, `SELECT count(*) FROM event WHERE kind = 'listing.sold'`))
+			first, err := event.FirstCursor(f.Context(), f.DB.Read)
+			f.Must(err)
+			return n, first
+		}
+		commits, failed := 0, errors.New("failed")
+		f.Faults = func(point string) error {
+			if point == "before commit" {
+				if commits++; commits == 2 {
+					return failed
+				}
+			}
+			return nil
+		}
+		f.Is("Retain returned the error", errors.Is(event.Retain(f.Context(), f.DB, time.Hour), failed), true)
+		n, first := left()
+		f.Is("events and first cursor after one transaction", fmt.Sprint(n, first), "1500 1000")
+		f.Must(event.Retain(f.Context(), f.DB, time.Hour))
+		n, first = left()
+		f.Is("events and first cursor after all transactions", fmt.Sprint(n, first), "0 2500")
+		f.Is("transactions", commits, 4)
 	})
 }
 
@@ -122,7 +160,7 @@ func TestRetain_LimitsEventsOfListingsByAge(t *testing.T) {
 		sold := feed.Last()
 		f.Now = f.Now.Add(73 * time.Hour)
 		add(event.TradeMoved{TradeID: "1", State: "settled"})
-		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 7*24*time.Hour) })
+		f.Must(event.Retain(f.Context(), f.DB, 7*24*time.Hour))
 		_, err := event.After(f.Context(), f.DB.Read, first, 10, false)
 		f.Is("the cursor before the deleted event expired", errors.Is(err, event.ErrExpired), true)
 		found, err := event.After(f.Context(), f.DB.Read, sold, 10, false)

@@ -85,13 +85,13 @@ func TestChanges_RefusesNumbersOfNoChange(t *testing.T) {
 		_, last := changed(f, first, 9)
 		f.Is("a number between two events expired", expired(first+1), true)
 		f.Is("a number that was never assigned expired", expired(last+1), true)
-		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 0) })
+		f.Must(event.Retain(f.Context(), f.DB, 0))
 		f.Is("cursor 0 expired after the first event was deleted", expired(0), true)
 		f.Is("a number in the middle of a deleted event expired", expired(first-1), true)
 		items, _ := changed(f, first, 9)
 		f.Is("changes after the last expired one", fmt.Sprint(items), "[3]")
 		f.Now = f.Now.Add(4 * 24 * time.Hour)
-		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 0) })
+		f.Must(event.Retain(f.Context(), f.DB, 0))
 		got, err := event.LastChange(f.Context(), f.DB.Read)
 		f.Must(err)
 		f.Is("last change when all have expired", got, last)
@@ -126,7 +126,7 @@ func TestAfter_RefusesCursorsBeforeDeletedEvents(t *testing.T) {
 		f.Now = f.Now.Add(time.Hour)
 		change(f, 1)
 		number(f)
-		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, time.Minute) }) // keeps 50 of the 60
+		f.Must(event.Retain(f.Context(), f.DB, time.Minute)) // keeps 50 of the 60
 		first, err := event.FirstCursor(f.Context(), f.DB.Read)
 		f.Must(err)
 		f.Is("first cursor", first, all[9])
@@ -144,7 +144,7 @@ func TestAfter_RefusesCursorsBeforeDeletedEvents(t *testing.T) {
 		}
 		number(f)
 		f.Now = f.Now.Add(time.Hour)
-		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, time.Minute) }) // deletes events after the price change
+		f.Must(event.Retain(f.Context(), f.DB, time.Minute)) // deletes events after the price change
 		last, err := event.LastChange(f.Context(), f.DB.Read)
 		f.Must(err)
 		f.Is("the number of a snapshot expired", expired(last), false)

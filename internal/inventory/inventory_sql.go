@@ -9,12 +9,13 @@ import (
 )
 
 // inventoryAsOf returns the time of the stored inventory of a user, game and context in
-// microseconds. It returns 0 if there is none.
+// microseconds. It returns 0 if there is none. It also returns 0 if the time is later than a
+// push can have, because the clock was wrong when the inventory was stored.
 func inventoryAsOf(t *db.Tx, user int64, app int32, contextID string) (int64, error) {
 	var at int64
 	err := t.QueryRow(`SELECT snapshot_at FROM inventory_snapshot WHERE user_key = $1 AND app_id = $2 AND context_id = $3`,
 		user, app, contextID).Scan(&at)
-	if found, err := db.Found(err); !found {
+	if found, err := db.Found(err); !found || at > t.Now().Add(MaxAhead).UnixMicro() {
 		return 0, err
 	}
 	return at, nil

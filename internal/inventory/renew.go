@@ -13,7 +13,7 @@ import (
 // Renew updates the prices of the stored rows and queues items without a price, as a new
 // push of the same inventory would. It starts no inspection and does not change listings
 // and transfers. It returns false without changes if the stored inventory is older than
-// notBefore.
+// notBefore, or if its time is more than MaxAhead in the future.
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
 	var sooner bool
 	err = s.InTx(ctx, func(tx *db.Tx) (err error) {

@@ -142,7 +142,8 @@ func owner(tx *db.Tx, userID, steamID string) (int64, error) {
 	return u.Key, nil
 }
 
-// setTime stores the time of a push. It fails if the stored inventory is newer.
+// setTime stores the time of a push. It fails if the stored inventory is newer, except if the
+// stored time is more than MaxAhead in the future.
 func setTime(tx *db.Tx, user int64, push *Push) error {
 	at := push.SnapshotAt.UnixMicro()
 	was, err := inventoryAsOf(tx, user, push.AppID, push.ContextID)

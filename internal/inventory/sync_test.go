@@ -136,6 +136,31 @@ func TestSync_RejectsOlderSnapshots(t *testing.T) {
 	same(t, "rows", len(p.rows("u")), 3)
 }
 
+// The clock was ahead when the first inventory was stored.
+func TestSync_ReplacesASnapshotOfTheFuture(t *testing.T) {
+	p := newFixture(t)
+	p.sync("u", pushAt(60*24, asset("1", "A")))
+	renew := func() bool {
+		t.Helper()
+		fresh, err := p.Renew(t.Context(), "u", catalog.CS2, "2", noon.Add(-time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fresh
+	}
+	same(t, "inventory of the future is fresh", renew(), false)
+	same(t, "inventory of now", p.sync("u", pushAt(0, asset("2", "A"))), inventory.Result{Added: 1, Removed: 1})
+	same(t, "inventory of now is fresh", renew(), true)
+	if _, err := p.Sync(t.Context(), "u", pushAt(-1, asset("3", "A")), inventory.Normal); !inventory.Outdated(err) {
+		t.Errorf("older snapshot: got error %v, want snapshot_outdated", err)
+	}
+	p.sync("u", pushAt(5, asset("2", "A"))) // the latest time of a push
+	same(t, "inventory of the latest time is fresh", renew(), true)
+	if _, err := p.Sync(t.Context(), "u", pushAt(0, asset("3", "A")), inventory.Normal); !inventory.Outdated(err) {
+		t.Errorf("older snapshot than the latest time: got error %v, want snapshot_outdated", err)
+	}
+}
+
 // The push has two hidden assets, so the missing rows stay and become not tradable.
 func TestSync_KeepsHiddenAssetsAsNotTradable(t *testing.T) {
 	p := newFixture(t)

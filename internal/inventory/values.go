@@ -39,7 +39,9 @@ const usersAtOnce = 200
 func RecordValues(ctx context.Context, s *db.DB) error {
 	ended := s.Clock().UTC().Truncate(day).Add(-day)
 	done, err := recordedDay(ctx, s)
-	if err != nil || !done.Before(ended) {
+	// A recorded day after today does not count, because the clock was ahead. Today counts, so that
+	// a process with a slower clock does not record the day before again.
+	if err != nil || !done.Before(ended) && !done.After(ended.Add(day)) {
 		return err
 	}
 	for last, more := int64(0), true; more; {

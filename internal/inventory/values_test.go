@@ -63,6 +63,35 @@ func TestRecordValues_RecordsEachDayOnce(t *testing.T) {
 	})
 }
 
+// The clock is ahead during one call. A later call comes from a process with a slower clock.
+func TestRecordValues_ContinuesAfterTheClockWasAhead(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO inventory_snapshot (user_key, app_id, context_id, snapshot_at) VALUES (1, 730, '2', 0)`)
+			return err
+		})
+		days := func(at time.Time) (all []string) {
+			f.Now = at
+			f.Must(inventory.RecordValues(f.Context(), f.DB))
+			values, err := inventory.Values(f.Context(), f.DB, 1, time.Time{}, at.AddDate(1, 0, 0), 100)
+			f.Must(err)
+			for _, v := range values {
+				all = append(all, v.Day.Format("01-02"))
+			}
+			return all
+		}
+		morning := time.Date(2026, 3, 2, 0, 10, 0, 0, time.UTC)
+		f.Is("days when the clock is ahead", fmt.Sprint(days(morning.AddDate(0, 1, 0))), "[04-01]")
+		f.Is("days when the clock is right again", fmt.Sprint(days(morning)), "[03-01 04-01]")
+		f.Is("days on the next day", fmt.Sprint(days(morning.AddDate(0, 0, 1))), "[03-01 03-02 04-01]")
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`DELETE FROM inventory_value WHERE day < $1`, db.Micros(morning.Add(-time.Hour)))
+			return err
+		})
+		f.Is("days when a slower clock shows the evening before", fmt.Sprint(days(morning.Add(23*time.Hour))), "[03-02 04-01]")
+	})
+}
+
 // The first call stops after some users. The next call records the others.
 func TestRecordValues_CompletesAnInterruptedDay(t *testing.T) {
 	dbtest.Each(t, func(f *dbtest.Fixture) {

@@ -57,8 +57,9 @@ func pausedProviders(ctx context.Context, s *db.DB) (map[string]bool, error) {
 }
 
 // pauseProvider pauses or resumes a provider. A pause defers the pending units of the
-// provider, so that jobs continue without them. A resume deletes the reported quota, because
-// it may have been wrong.
+// provider, so that jobs continue without them. Units of the background fetch stay pending,
+// because no job waits for them. A resume deletes the reported quota, because it may have been
+// wrong.
 func pauseProvider(t *db.Tx, provider string, paused bool) error {
 	if _, err := t.Exec(`INSERT INTO provider_state (provider, paused) VALUES ($1, $2)
 		ON CONFLICT (provider) DO UPDATE SET paused = excluded.paused`, provider, paused); err != nil {
@@ -67,7 +68,8 @@ func pauseProvider(t *db.Tx, provider string, paused bool) error {
 	if !paused {
 		return allowance.DropReported(t, provider)
 	}
-	_, err := t.Exec(`UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = $2 WHERE provider = $1 AND state = 'pending'`,
+	_, err := t.Exec(`UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = $2
+		WHERE provider = $1 AND state = 'pending' AND detached <> `+DetachedBackgroundSQL,
 		provider, provider+": paused by an operator")
 	return err
 }

@@ -221,6 +221,23 @@ func TestPauseProvider_DefersItsUnits(t *testing.T) {
 	})
 }
 
+// No job waits for a unit of the background fetch, so a pause does not defer it.
+func TestPauseProvider_KeepsBackgroundUnits(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"))
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE fetch_unit SET detached = ` + refresh.DetachedBackgroundSQL + ` WHERE file = 'g'`)
+			return err
+		})
+		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", true) })
+		units, err := refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		f.Is("state of the unit of the job", units[0].State, refresh.UnitDeferred)
+		f.Is("state of the unit of the background fetch", units[1].State, refresh.UnitPending)
+	})
+}
+
 func TestAbandonUnits_FailsUnitsWithoutProvider(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)

@@ -234,13 +234,20 @@ WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissin
 
 // cancelJob cancels the open batches, units and items of a live job, and revokes their
 // claims. It postpones the job's entries of the missing-price queue, because the next job
-// would otherwise begin immediately with the same items.
+// would otherwise begin immediately with the same items. If the job has ended, it changes nothing
+// and returns a fault of the kind Conflict.
 //
 // It writes the row of the job first. So a transaction that plans, validates or finishes the
 // job runs completely before or completely after the cancellation.
 func cancelJob(t *db.Tx, id int64, pause time.Duration) error {
+	n, err := t.Exec(`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`, id)
+	if err == nil && n == 0 {
+		err = fault.New(fault.Conflict, "job_ended", "Job %d has already ended.", id)
+	}
+	if err != nil {
+		return err
+	}
 	for _, query := range []string{
-		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
 		`UPDATE background_name SET rank = 0, missing_since = 0
 		 WHERE (rank <> 0 OR missing_since <> 0) AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
@@ -255,7 +262,7 @@ func cancelJob(t *db.Tx, id int64, pause time.Duration) error {
 	if _, err := t.Exec(pauseMissing, id, db.Micros(t.Now().Add(pause)), db.Micros(t.Now())); err != nil {
 		return err
 	}
-	_, err := t.Exec(`
+	_, err = t.Exec(`
 		UPDATE refresh_job SET state = 'cancelled', stage = 'done', finished_at = $2, outcome = 'failed'
 		WHERE id = $1 AND state = 'queued'`, id, db.Micros(t.Now()))
 	return err

@@ -176,8 +176,37 @@ func TestCancelJob_KeepsEstimatedItems(t *testing.T) {
 			return err
 		})
 		f.Is("the cancelled job was started", started, false)
-		f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, id, time.Hour) })
-		f.Is("state of a job that was cancelled after its end", f.job(id).State, refresh.Cancelled)
+	})
+}
+
+// The job ends after a request to cancel it was checked. A unit is still open, because the job did
+// not wait for it.
+func TestCancelJob_ChangesNothingAfterTheEnd(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("t", "g"))
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE fetch_unit SET detached = ` + refresh.DetachedBackgroundSQL + ` WHERE file = 'g'`)
+			return err
+		})
+		f.fetch("s")
+		f.storeValidation(id)
+		f.estimate(f.claimBatch(), 10)
+		f.Tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
+		f.Is("state of the ended job", f.finish(id), refresh.Finished)
+		err := f.DB.InTx(f.Context(), func(tx *db.Tx) error { return refresh.CancelJob(tx, id, time.Hour) })
+		if e := fault.Of(err); e == nil || e.Kind != fault.Conflict || e.Code != "job_ended" {
+			f.Errorf("cancelling an ended job: got error %v, want job_ended", err)
+		}
+		f.Is("state of the job", f.job(id).State, refresh.Finished)
+		units, err := refresh.JobUnits(f.Context(), f.DB, id)
+		f.Must(err)
+		for _, u := range units {
+			if u.Provider == "t" {
+				f.Is("state of the open unit", u.State, refresh.UnitPending)
+			}
+		}
+		f.Is("number of units", len(units), 2)
 	})
 }
 

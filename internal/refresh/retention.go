@@ -12,11 +12,12 @@ import (
 const retainStep = 1
 
 // Retain deletes ended jobs and events older than the retention, and old samples. It deletes
-// jobs in small transactions. Once a day it folds old price points.
+// jobs and events in small transactions. Once a day it folds old price points.
 func (p *process) Retain(ctx context.Context) error {
-	for _, retain := range []func(*db.Tx) error{
-		func(tx *db.Tx) error { return event.Retain(tx, p.cfg.Retention.Age) }, allowance.DeleteOldSamples, deleteOldSamples,
-	} {
+	if err := event.Retain(ctx, p.store, p.cfg.Retention.Age); err != nil {
+		return err
+	}
+	for _, retain := range []func(*db.Tx) error{allowance.DeleteOldSamples, deleteOldSamples} {
 		if err := p.store.InTx(ctx, retain); err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"assay/internal/db"
 	"assay/internal/event"
 	"assay/internal/exchange"
 	"assay/internal/fault"
@@ -31,7 +30,7 @@ func TestEvents_ExpiredNumberNamesTheOneToContinueAfter(t *testing.T) {
 	w.price(map[string]money.Micro{"A": units(11)})
 	_, err = w.LastNumber(t.Context())
 	w.must(err)
-	w.must(w.store.InTx(t.Context(), func(tx *db.Tx) error { return event.Retain(tx, 7*24*time.Hour) }))
+	w.must(event.Retain(t.Context(), w.store, 7*24*time.Hour))
 	for what, read := range map[string]func(int64) error{
 		"Events": func(after int64) error { _, err := w.Events(t.Context(), after, 10, 0, view.EventForm{}); return err },
 		"Stream": func(after int64) error { _, err := w.stream.Read(t.Context(), after); return err },

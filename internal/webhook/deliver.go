@@ -188,13 +188,20 @@ func (s *Service) work(ctx context.Context, h *Webhook) error {
 	end := time.Now().Add(sessionTime)
 	for {
 		events, lost, err := event.Resume(ctx, s.o.Store.Read, h.Cursor, eventsAtOnce)
-		if err != nil || len(events) == 0 {
+		if err != nil {
 			return err
 		}
 		if lost > 0 {
-			if err := s.recordLost(ctx, h, lost); err != nil {
+			after := h.Cursor
+			if len(events) == 0 {
+				h.Cursor = lost // otherwise the webhook would stay due without an event to send
+			}
+			if err := s.recordLost(ctx, h, after, lost); err != nil {
 				return err
 			}
+		}
+		if len(events) == 0 {
+			return nil
 		}
 		stored := h.Cursor
 		for i := range events {
@@ -273,18 +280,20 @@ func (h *Webhook) fail(now time.Time, out *Outcome) {
 	}
 }
 
-// recordLost stores that the events up to number were deleted before they could be sent. It does
-// so once for each number.
-func (s *Service) recordLost(ctx context.Context, h *Webhook, number int64) error {
+// recordLost stores that events after a number and up to another were deleted before they could be
+// sent. It does so once for each last number. It also stores the cursor.
+func (s *Service) recordLost(ctx context.Context, h *Webhook, after, until int64) error {
 	return s.o.Store.InTx(ctx, func(t *db.Tx) error {
-		isNew, err := putLost(t, h.ID, number)
-		if err != nil || !isNew {
+		isNew, err := putLost(t, h.ID, until)
+		if err != nil {
 			return err
 		}
-		s.count(t, Lost)
-		t.AfterCommit(func() {
-			s.o.Logger.Warn("events of a webhook expired before they could be sent", "webhook", h.ID, "after", h.Cursor, "until", number)
-		})
+		if isNew {
+			s.count(t, Lost)
+			t.AfterCommit(func() {
+				s.o.Logger.Warn("events of a webhook expired before they could be sent", "webhook", h.ID, "after", after, "until", until)
+			})
+		}
 		return moveCursor(t, h) // only if the claim still holds
 	})
 }

@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -99,7 +100,7 @@ func TestDeliver_ReportsEventsThatExpired(t *testing.T) {
 		f.price(items, money.Scale)
 		f.Now = f.Now.Add(4 * 24 * time.Hour)
 		f.price(items, 2*money.Scale)
-		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 7*24*time.Hour) })
+		f.Must(event.Retain(f.Context(), f.DB, 7*24*time.Hour))
 		f.respond(http.StatusInternalServerError)
 		f.Is("messages of a receiver that is down", len(f.deliver()), 1)
 		f.respond(http.StatusOK)
@@ -108,5 +109,47 @@ func TestDeliver_ReportsEventsThatExpired(t *testing.T) {
 		f.Is("messages after events were lost", len(messages), 2)
 		f.Is("the last message has the newest price", strings.Contains(messages[1].body, `"currentPrice":2,`), true)
 		f.Is("deliveries", f.states(id), "delivered/200/2 lost/0/0 delivered/200/1")
+	})
+}
+
+// All events of a webhook were deleted while it was disabled. Afterwards it must not stay due.
+func TestDeliver_ContinuesWhenAllEventsExpired(t *testing.T) {
+	each(t, func(f *fixture) {
+		id, _ := f.create(webhook.Webhook{})
+		items := catalogtest.Items(f.Fixture, 730, "A")
+		set := func(enabled bool) { f.Must(f.hooks.Update(f.Context(), id, webhook.Change{Enabled: &enabled})) }
+		deliver := func() []got {
+			f.Helper()
+			ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+			defer cancel()
+			f.Must(f.hooks.Deliver(ctx))
+			return f.take()
+		}
+		expire := func() {
+			f.Now = f.Now.Add(4 * 24 * time.Hour)
+			f.Must(event.Retain(f.Context(), f.DB, 7*24*time.Hour))
+		}
+		set(false)
+		f.price(items, money.Scale)
+		expire()
+		set(true)
+		f.Is("messages when all events were lost", len(deliver()), 0)
+		f.Is("deliveries", f.states(id), "lost/0/0")
+		f.price(items, 2*money.Scale)
+		f.Is("messages after a new price", len(deliver()), 1)
+		f.Is("deliveries after a new price", f.states(id), "lost/0/0 delivered/204/1")
+
+		// The loss is recorded while an older event still waits. That event is deleted later.
+		f.add(problem("kept"))
+		f.price(items, 3*money.Scale)
+		expire()
+		f.respond(http.StatusInternalServerError)
+		f.Is("messages of a receiver that is down", len(deliver()), 1)
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`DELETE FROM event`)
+			return err
+		})
+		f.Now = f.Now.Add(time.Minute)
+		f.Is("messages when the last event was deleted too", len(deliver()), 0)
 	})
 }
