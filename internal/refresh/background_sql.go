@@ -11,15 +11,15 @@ import (
 
 // candidateNamesSQL selects the due items of a job with their value in inventories and the
 // time of the last request for their names. If $3 is set, it also selects the items within
-// their TTL.
+// their TTL. It joins as dueNames.
 const candidateNamesSQL = `
 SELECT i.id, i.app_id, i.name, r.batch, i.price, coalesce(v.amount, 0), coalesce(n.requested_at, 0), coalesce(m.queued_at, 0)
-FROM refresh_item r JOIN item i ON i.id = r.item_id
+FROM refresh_item r CROSS JOIN item i
 	LEFT JOIN (SELECT item_id, CAST(sum(amount) AS BIGINT) AS amount FROM inventory
 		WHERE item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1) GROUP BY item_id) v ON v.item_id = i.id
 	LEFT JOIN background_name n ON n.provider = $2 AND n.app_id = i.app_id AND n.name = i.name
 	LEFT JOIN missing_price m ON m.item_id = i.id
-WHERE r.job_id = $1 AND (r.state = 'pending' OR $3 AND r.reason = 'ttl')
+WHERE i.id = r.item_id AND r.job_id = $1 AND (r.state = 'pending' OR $3 AND r.reason = 'ttl')
 ORDER BY i.app_id, i.bucket, i.name, i.id`
 
 // candidateNames returns the items of a job that a provider can be queried for, ordered by

@@ -37,6 +37,8 @@ var (
 	CancelJob        = cancelJob
 	DropBlobsSQL     = dropBlobsSQL
 	DueNamesOf       = dueNamesOf
+	DueNamesSQL      = dueNames
+	CandidatesSQL    = candidateNamesSQL
 	EncodeQuotes     = encodeQuotes
 	EndUnit          = endUnit
 	FailJob          = failJob

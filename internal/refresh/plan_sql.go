@@ -27,7 +27,7 @@ const InScope = `((SELECT true FROM inventory v WHERE v.item_id = i.id LIMIT 1)
 // These constants select the items of a plan:
 //
 //   - planScope: the items in scope, or all items if $5 is true;
-//   - planRetry: the failed items of job $5. Unless $6 is empty, only those with the error $6;
+//   - planRetry: the failed items of job $5, joined as in dueNames. Unless $6 is empty, only those with the error $6;
 //   - planChosen: the items in the list $5;
 //   - planMissing: the first $5 due entries of the missing-price queue. It includes entries
 //     that are due later than the longest pause, because the clock has then been set back.
@@ -35,8 +35,8 @@ const (
 	planScope = `
 FROM item i WHERE $5 OR ` + InScope
 	planRetry = `
-FROM item i JOIN refresh_item f ON f.item_id = i.id
-WHERE f.job_id = $5 AND ($6 = '' AND (f.state = 'failed' OR f.state = 'skipped' AND f.reason IN ('budget', 'paused', 'backoff'))
+FROM refresh_item f CROSS JOIN item i
+WHERE i.id = f.item_id AND f.job_id = $5 AND ($6 = '' AND (f.state = 'failed' OR f.state = 'skipped' AND f.reason IN ('budget', 'paused', 'backoff'))
 	OR $6 <> '' AND f.state = 'failed' AND f.error = $6)`
 	planChosen = `
 FROM item i WHERE i.id `
@@ -133,14 +133,18 @@ func chooseItems(t *db.Tx, job *Job, r *Rules) error {
 	return json.Unmarshal([]byte(items), &r.Items)
 }
 
+// dueNames joins with CROSS JOIN, so SQLite looks up each pending item by id. Otherwise it may read the
+// view refresh_item again for each item of the game, which takes minutes with 20,000 pending items.
+const dueNames = `SELECT DISTINCT i.name, r.batch, i.bucket FROM refresh_item r CROSS JOIN item i
+	WHERE i.id = r.item_id AND r.job_id = $1 AND r.state = 'pending' AND i.app_id = $2 ORDER BY i.bucket, i.name`
+
 // dueNamesOf lists the distinct names of a job's pending items of a game, by bucket. All
 // phases of a name are in the same bucket, and so in the same batch.
 func dueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 	return db.Collect(t.Context(), t, func(rows *sql.Rows, n *PlannedName) error {
 		var bucket int
 		return rows.Scan(&n.Name, &n.Batch, &bucket)
-	}, `SELECT DISTINCT i.name, r.batch, i.bucket FROM refresh_item r JOIN item i ON i.id = r.item_id
-		WHERE r.job_id = $1 AND r.state = 'pending' AND i.app_id = $2 ORDER BY i.bucket, i.name`, job, app)
+	}, dueNames, job, app)
 }
 
 // findLastRequested returns the name that bulk jobs requested last from a provider, or "".

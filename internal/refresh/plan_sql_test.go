@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/catalog/catalogtest"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/refresh"
 	"assay/internal/view"
 )
@@ -239,4 +241,19 @@ func TestStoreEstimates_MissingPriceDoublesItsPause(t *testing.T) {
 			f.Is(fmt.Sprint("due after the pause of round ", round), q.PendingItems, int64(2))
 		}
 	})
+}
+
+// SQLite must not read the items of a job again for each item of the game.
+func TestDueNames_AreLookedUpByID(t *testing.T) {
+	d := dbtest.On(t, dbtest.SQLite)
+	raw := d.Filled(t)
+	for _, c := range []struct {
+		query string
+		args  []any
+	}{{refresh.DueNamesSQL, []any{1, 730}}, {refresh.CandidatesSQL, []any{1, "steam", true}}} {
+		const byID = "SEARCH i USING INTEGER PRIMARY KEY (rowid=?)"
+		if plan := d.Explain(t, raw, c.query, c.args...); !strings.Contains(plan, byID) {
+			t.Errorf("plan of %s: got\n%s, want %s", c.query, plan, byID)
+		}
+	}
 }
