@@ -75,7 +75,6 @@ func TestPages_CommandsRun(t *testing.T) {
 	// Problem codes that the commands of a page may get, because the example needs a different state.
 	allowed := map[string][]string{
 		"quarantine-and-held-prices": {"not_quarantined", "no_candidate"},
-		"payment-fees":               {"fee_version_not_found"},
 		"follow-prices":              {"cursor_expired", "price_not_found"},
 	}
 	variables := blocks(t, "docs/reference/http-api.md", "sh")[0]
