@@ -241,16 +241,19 @@ WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissin
 // job runs completely before or completely after the cancellation.
 func cancelJob(t *db.Tx, id int64, pause time.Duration) error {
 	n, err := t.Exec(`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`, id)
-	if err == nil && n == 0 {
-		err = fault.New(fault.Conflict, "job_ended", "Job %d has already ended.", id)
-	}
 	if err != nil {
 		return err
 	}
+	if n == 0 {
+		var state State
+		if err := t.QueryRow(`SELECT state FROM refresh_job WHERE id = $1`, id).Scan(&state); err != nil {
+			return err
+		}
+		return fault.New(fault.Conflict, "job_ended", "Job %d is already %s.", id, state)
+	}
 	for _, query := range []string{
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
-		`UPDATE background_name SET rank = 0, missing_since = 0
-		 WHERE (rank <> 0 OR missing_since <> 0) AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
+		`UPDATE background_name SET rank = 0, missing_since = 0 WHERE (rank <> 0 OR missing_since <> 0) AND job_id = $1`,
 		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
 		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
 		`UPDATE refresh_job SET stage = 'apply' WHERE id = $1 AND state = 'running'`,

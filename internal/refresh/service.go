@@ -160,12 +160,8 @@ func (e *Engine) start(ctx context.Context, job Job) (Started, error) {
 // Cancel ends a live job. Prices that are estimated already are applied to the inventory
 // rows. All other items are cancelled, and requests in progress are aborted.
 func (e *Engine) Cancel(ctx context.Context, id int64) error {
-	job, err := ReadJob(ctx, e.store, id)
-	if err != nil {
+	if _, err := ReadJob(ctx, e.store, id); err != nil {
 		return err
-	}
-	if !job.State.Live() {
-		return fault.New(fault.Conflict, "job_ended", "Job %d is already %s.", id, job.State)
 	}
 	if err := e.store.InTx(ctx, func(tx *db.Tx) error { return cancelJob(tx, id, e.cfg.MissingRetry) }); err != nil {
 		return err
