@@ -226,10 +226,7 @@ func TestPauseProvider_KeepsBackgroundUnits(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"))
-		f.Tx(func(tx *db.Tx) error {
-			_, err := tx.Exec(`UPDATE fetch_unit SET detached = ` + refresh.DetachedBackgroundSQL + ` WHERE file = 'g'`)
-			return err
-		})
+		f.inBackground("g")
 		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", true) })
 		units, err := refresh.JobUnits(f.Context(), f.DB, id)
 		f.Must(err)

@@ -257,3 +257,12 @@ func (f *fixture) missingIn(tx *db.Tx, name string) []int64 {
 	f.Must(err)
 	return []int64{items[key(name)].ID}
 }
+
+// inBackground makes the units of a file units of the background fetch.
+func (f *fixture) inBackground(file string) {
+	f.Helper()
+	f.Tx(func(tx *db.Tx) error {
+		_, err := tx.Exec(`UPDATE fetch_unit SET detached = `+refresh.DetachedBackgroundSQL+` WHERE file = $1`, file)
+		return err
+	})
+}

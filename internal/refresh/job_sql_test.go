@@ -185,10 +185,7 @@ func TestCancelJob_ChangesNothingAfterTheEnd(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.own("u", f.items("A")...)
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("t", "g"))
-		f.Tx(func(tx *db.Tx) error {
-			_, err := tx.Exec(`UPDATE fetch_unit SET detached = ` + refresh.DetachedBackgroundSQL + ` WHERE file = 'g'`)
-			return err
-		})
+		f.inBackground("g")
 		f.fetch("s")
 		f.storeValidation(id)
 		f.estimate(f.claimBatch(), 10)

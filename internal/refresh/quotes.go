@@ -28,15 +28,13 @@ func (s *batchEstimator) collectQuotes(i int) {
 		f := &s.jobQuotes[i][k]
 		row, newer := s.newerQuote(i, f)
 		q := s.quote(row)
-		switch {
-		case newer && f.byName:
+		if !newer {
+			q.FetchedAt = f.at
+		}
+		if f.byName && newer {
 			q.ChangedAt = unchanged()
-		case newer:
-		case f.byName:
-			q.FetchedAt = f.at
+		} else if f.byName {
 			q.ChangedAt, q.Moved = s.sinceLast(i, f)
-		default:
-			q.FetchedAt = f.at
 		}
 		s.rows, s.quotes = append(s.rows, row), append(s.quotes, q)
 	}
