@@ -41,6 +41,13 @@ func unblocksBatch(ctx context.Context, s *db.DB, u FetchUnit) (free bool, err e
 	return free, err
 }
 
+// endsFiles reports whether the job of a unit has no open files.
+func endsFiles(ctx context.Context, s *db.DB, u FetchUnit) (ended bool, err error) {
+	err = s.Read.QueryRowContext(ctx, `
+		SELECT NOT EXISTS (SELECT 1 FROM fetch_unit WHERE job_id = $1 AND file <> '' AND state IN ('pending', 'running') AND detached = 0)`, u.JobID).Scan(&ended)
+	return ended, err
+}
+
 // returnBatch releases a claimed batch.
 func returnBatch(t *db.Tx, b Batch) error {
 	_, err := t.Exec(`UPDATE refresh_batch SET state = 'pending' WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,

@@ -25,7 +25,11 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err := e.fetcher.detachUnresponsive(ctx); err != nil {
 		return false, err
 	}
-	job, err := readFetchedJob(ctx, e.store)
+	fetching, estimating, err := jobsToEstimate(ctx, e.store, e.owner)
+	if err != nil {
+		return false, err
+	}
+	job, err := readFetchedJob(ctx, e.store, fetching)
 	if err != nil {
 		return false, err
 	}
@@ -33,6 +37,9 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 		defer e.fetcher.validating.Unlock()
 		defer e.wake(WorkEstimate) // the batches of this job can be estimated now
 		return true, e.fetcher.validate(ctx, job)
+	}
+	if len(estimating) == 0 {
+		return false, nil // without the transaction of a claim
 	}
 	batch, err := e.claimBatch(ctx, nil)
 	if err != nil {

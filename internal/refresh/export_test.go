@@ -25,54 +25,59 @@ const FoldPoints = foldPoints
 
 // The tests run these SQL functions on both databases.
 var (
-	AbandonUnits     = abandonUnits
-	AcceptItems      = acceptItems
-	ItemIDs          = itemIDs
-	AcceptProvider   = acceptProvider
-	ApplyBatch       = applyBatch
-	ApplyRange       = applyNextRange
-	ApplyShards      = applyShards
-	BatchUnits       = batchUnits
-	Blobs            = readBlobs
-	CancelJob        = cancelJob
-	DropBlobsSQL     = dropBlobsSQL
-	DueNamesOf       = dueNamesOf
-	DueNamesSQL      = dueNames
-	CandidatesSQL    = candidateNamesSQL
-	EncodeQuotes     = encodeQuotes
-	EndUnit          = endUnit
-	FailJob          = failJob
-	HasDueMissing    = hasDueMissing
-	JobUnits         = jobUnits
-	WriteNamedQuotes = writeNamedQuotes
-	FilesChanged     = filesChanged
-	MarketFiles      = marketFiles
-	MarketHistory    = marketHistory
-	ValidationStates = validationStates
-	NamedItems       = namedItems
-	NewestUnit       = newestUnit
-	NoteMarkets      = noteMarkets
-	NoteProvider     = noteProvider
-	OpenShards       = openShards
-	PauseProvider    = pauseProvider
-	PausedProviders  = pausedProviders
-	ReadApplyingJob  = readApplyingJob
-	ReadEstimatedJob = readEstimatedJob
-	ReadFetchedJob   = readFetchedJob
-	ReadHeartbeats   = readHeartbeats
-	ReadOutcomes     = readOutcomes
-	ReadPastPrices   = readPastPrices
-	ReadQueuedJob    = readQueuedJob
-	Reclaim          = reclaim
-	Recover          = recoverClaims
-	UnblocksBatch    = unblocksBatch
-	RemoveInstance   = removeInstance
-	ReserveRequests  = reserveRequests
-	Retain           = retain
-	ReturnBatch      = returnBatch
-	ReturnUnit       = returnUnit
-	SplitUnit        = splitUnit
-	WriteHeartbeat   = writeHeartbeat
+	AbandonUnits      = abandonUnits
+	AcceptItems       = acceptItems
+	ItemIDs           = itemIDs
+	AcceptProvider    = acceptProvider
+	ApplyBatch        = applyBatch
+	ApplyRange        = applyNextRange
+	ApplyShards       = applyShards
+	BatchUnits        = batchUnits
+	Blobs             = readBlobs
+	CancelJob         = cancelJob
+	ClaimQueued       = claimQueued
+	ClaimValidation   = claimValidation
+	EndsFiles         = endsFiles
+	ReleaseValidation = releaseValidation
+	JobsToEstimateSQL = jobsToEstimateSQL
+	IsFetchedSQL      = isFetched
+	DropBlobsSQL      = dropBlobsSQL
+	DueNamesOf        = dueNamesOf
+	DueNamesSQL       = dueNames
+	CandidatesSQL     = candidateNamesSQL
+	EncodeQuotes      = encodeQuotes
+	EndUnit           = endUnit
+	FailJob           = failJob
+	HasDueMissing     = hasDueMissing
+	JobUnits          = jobUnits
+	WriteNamedQuotes  = writeNamedQuotes
+	FilesChanged      = filesChanged
+	MarketFiles       = marketFiles
+	MarketHistory     = marketHistory
+	ValidationStates  = validationStates
+	NamedItems        = namedItems
+	NewestUnit        = newestUnit
+	NoteMarkets       = noteMarkets
+	NoteProvider      = noteProvider
+	OpenShards        = openShards
+	PauseProvider     = pauseProvider
+	PausedProviders   = pausedProviders
+	ReadApplyingJob   = readApplyingJob
+	ReadEstimatedJob  = readEstimatedJob
+	ReadHeartbeats    = readHeartbeats
+	ReadOutcomes      = readOutcomes
+	ReadPastPrices    = readPastPrices
+	ReadQueuedJob     = readQueuedJob
+	Reclaim           = reclaim
+	Recover           = recoverClaims
+	UnblocksBatch     = unblocksBatch
+	RemoveInstance    = removeInstance
+	ReserveRequests   = reserveRequests
+	Retain            = retain
+	ReturnBatch       = returnBatch
+	ReturnUnit        = returnUnit
+	SplitUnit         = splitUnit
+	WriteHeartbeat    = writeHeartbeat
 )
 
 // CachedReader reads stored responses as a process with a response cache does.
@@ -89,3 +94,12 @@ func (r CachedReader) Read(ctx context.Context, units, buckets []int64, fn func(
 func (r CachedReader) Cached() (units, bytes int) { return len(r.responses.units), r.responses.size }
 
 const ResponseCacheSize = responseCacheSize
+
+// ReadFetchedJob returns a job that a process can validate, or nil.
+func ReadFetchedJob(ctx context.Context, s *db.DB, owner string) (*Job, error) {
+	fetching, _, err := jobsToEstimate(ctx, s, owner)
+	if err != nil {
+		return nil, err
+	}
+	return readFetchedJob(ctx, s, fetching)
+}

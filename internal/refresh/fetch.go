@@ -37,7 +37,16 @@ func (f *fetcher) fetch(ctx context.Context, q *hostQueue) (bool, error) {
 	if err := f.reclaim(ctx); err != nil {
 		return false, err
 	}
-	unit, requestCtx, err := f.claimUnit(ctx, q.claim(f.owner, f.now()))
+	c := q.claim(f.owner, f.now())
+	if found, err := hasWork(ctx, f.store, c); err != nil || !found {
+		return false, err
+	}
+	var unit *FetchUnit
+	var requestCtx context.Context
+	_, err := f.priority.Run(ctx, func(context.Context) (claimed bool, err error) {
+		unit, requestCtx, err = f.claimUnit(ctx, c)
+		return unit != nil, err
+	})
 	if err != nil || unit == nil {
 		return false, err
 	}
@@ -57,7 +66,7 @@ func (f *fetcher) fetch(ctx context.Context, q *hostQueue) (bool, error) {
 		}
 		written = true
 		f.cacheResponse(unit.ID, r.stored)
-		if f.mayUnblockBatch(ctx, unit) {
+		if f.unblocks(ctx, unit) {
 			f.wake(WorkEstimate)
 		}
 		return ctx.Err() == nil && !keepRank, nil
@@ -69,14 +78,18 @@ func (f *fetcher) fetch(ctx context.Context, q *hostQueue) (bool, error) {
 	return more, err
 }
 
-// mayUnblockBatch reports whether the end of a unit may unblock a batch. Every woken worker
-// starts a transaction to claim a batch, in each process. A batch usually waits for many
-// units, so only the last one should wake the workers.
-func (f *fetcher) mayUnblockBatch(ctx context.Context, u *FetchUnit) bool {
-	if u.File != "" || u.Background {
-		return u.File != ""
+// unblocks reports whether the end of a unit may unblock a validation or a batch. Every woken
+// worker queries the database, in each process. A validation waits for all files of a job, and a
+// batch usually for many units, so only the last one should wake the workers.
+func (f *fetcher) unblocks(ctx context.Context, u *FetchUnit) bool {
+	if u.Background && u.File == "" {
+		return false
 	}
-	free, err := unblocksBatch(ctx, f.store, *u)
+	check := unblocksBatch
+	if u.File != "" {
+		check = endsFiles
+	}
+	free, err := check(ctx, f.store, *u)
 	return free || err != nil
 }
 

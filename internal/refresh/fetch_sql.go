@@ -129,22 +129,33 @@ WHERE id = (
 	AND NOT EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)
 	AND ($6 OR u.file IN `
 
+// hasWork reports whether a claim may find a unit. It costs one query instead of a transaction.
+// All workers of all processes look for units at the same time, and most find none.
+func hasWork(ctx context.Context, s *db.DB, c Claim) (found bool, err error) {
+	if c.Background {
+		return true, nil
+	}
+	err = s.Read.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM fetch_unit WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending')`, c.Provider).Scan(&found)
+	return found, err
+}
+
 // ClaimUnit claims a unit that can be requested now, or returns nil. Units of missing-price
 // jobs come first. If there is no unit and Background is set, ClaimUnit creates a unit of the
 // next name of the background fetch.
 func ClaimUnit(t *db.Tx, c Claim) (*FetchUnit, error) {
-	if _, err := t.Exec(deferPaused, c.Provider); err != nil {
-		return nil, err
-	}
 	units, err := db.Collect(t.Context(), t, scanUnit,
 		claimUnit+t.Dialect.Texts(7)+`)
 	ORDER BY u.detached, j.kind DESC, u.id LIMIT 1`+t.Dialect.SkipLocked("u")+`)
 RETURNING `+unitColumns,
 		c.Provider, c.Owner, db.Micros(t.Now()), Patience.Microseconds(), c.Reserve, c.Files == nil, t.Dialect.EncodeTexts(c.Files))
-	if err != nil || len(units) == 0 && !c.Background {
+	if err != nil {
 		return nil, err
 	}
 	if len(units) == 0 {
+		if _, err := t.Exec(deferPaused, c.Provider); err != nil || !c.Background {
+			return nil, err
+		}
 		return claimName(t, c)
 	}
 	u := units[0]

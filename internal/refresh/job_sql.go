@@ -83,24 +83,70 @@ func readQueuedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, queuedJob)
 }
 
-const fetchedJob = `
-SELECT` + JobColumns + `
-FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
-WHERE j.id = (
-	SELECT min(id) FROM refresh_job c
-	WHERE c.state IN ('queued', 'running') AND c.stage = 'fetch' AND NOT EXISTS (
-		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state IN ('pending', 'running') AND u.detached = 0)
-	AND (NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.state IN ('pending', 'running') AND u.detached = 0) OR NOT EXISTS (
-		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state = 'done' AND u.detached = 0 AND NOT EXISTS (
-			SELECT 1 FROM market m JOIN market_file f ON f.market_id = m.id
-			WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
-GROUP BY j.id`
+const isFetched = `
+SELECT NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = $1 AND u.state IN ('pending', 'running') AND u.detached = 0) OR NOT EXISTS (
+	SELECT 1 FROM fetch_unit u WHERE u.job_id = $1 AND u.file <> '' AND u.state = 'done' AND u.detached = 0 AND NOT EXISTS (
+		SELECT 1 FROM market m JOIN market_file f ON f.market_id = m.id
+		WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))`
 
-// readFetchedJob returns a job in its fetch stage with no open files, or nil. If the job has
+// validator is the condition that $1 can validate the responses of a job: no other registered
+// instance does. After a takeover the row of the instance is gone.
+const validator = `(owner IN ('', $1) OR NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = refresh_job.owner))`
+
+const jobsToEstimateSQL = `
+SELECT id, stage FROM refresh_job
+WHERE state IN ('queued', 'running') AND (stage = 'estimate' OR stage = 'fetch' AND ` + validator + ` AND NOT EXISTS (
+	SELECT 1 FROM fetch_unit u WHERE u.job_id = refresh_job.id AND u.file <> '' AND u.state IN ('pending', 'running') AND u.detached = 0))
+ORDER BY id`
+
+// jobsToEstimate returns the ids of the active jobs in the estimate stage, and of those in the
+// fetch stage without open files. It omits jobs whose responses another instance validates.
+func jobsToEstimate(ctx context.Context, s *db.DB, owner string) (fetching, estimating []int64, err error) {
+	err = db.Each(ctx, s.Read, func(r *sql.Rows) error {
+		var id int64
+		var stage string
+		err := r.Scan(&id, &stage)
+		if stage == "fetch" {
+			fetching = append(fetching, id)
+		} else {
+			estimating = append(estimating, id)
+		}
+		return err
+	}, jobsToEstimateSQL, owner)
+	return fetching, estimating, err
+}
+
+// readFetchedJob returns the first of the given jobs that can be validated, or nil. If a job has
 // the first response of a file, its units of names must have ended too, because validation
 // compares a first response with the responses of all providers.
-func readFetchedJob(ctx context.Context, s *db.DB) (*Job, error) {
-	return oldestJob(ctx, s, fetchedJob)
+//
+// It checks one job at a time. In one query for all jobs, PostgreSQL reads the units of ended
+// jobs too.
+func readFetchedJob(ctx context.Context, s *db.DB, fetching []int64) (*Job, error) {
+	for _, id := range fetching {
+		var fetched bool
+		if err := s.Read.QueryRowContext(ctx, isFetched, id).Scan(&fetched); err != nil {
+			return nil, err
+		}
+		if fetched {
+			job, err := ReadJob(ctx, s, id)
+			return &job, err
+		}
+	}
+	return nil, nil
+}
+
+// claimValidation claims the validation of a job. It returns false if another instance has
+// claimed it. The claim saves work and protects nothing: the first result that is stored counts.
+func claimValidation(t *db.Tx, id int64, owner string) (bool, error) {
+	n, err := t.Exec(`UPDATE refresh_job SET owner = $1 WHERE id = $2 AND stage = 'fetch' AND `+validator, owner, id)
+	return n == 1, err
+}
+
+// releaseValidation lets another instance validate a job.
+func releaseValidation(t *db.Tx, id int64, owner string) error {
+	_, err := t.Exec(`UPDATE refresh_job SET owner = '' WHERE id = $1 AND owner = $2`, id, owner)
+	return err
 }
 
 const estimatedJob = `
@@ -194,6 +240,12 @@ func InsertJob(t *db.Tx, j Job) (id int64, made bool, err error) {
 		}
 	}
 	return 0, false, err
+}
+
+// claimQueued locks a queued job for its plan. It returns false if the job is not queued or
+// another process has locked it. Without this lock, all processes would plan each job.
+func claimQueued(t *db.Tx, id int64) (bool, error) {
+	return db.Found(t.QueryRow(`SELECT id FROM refresh_job WHERE id = $1 AND state = 'queued'`+t.Dialect.SkipLocked("refresh_job"), id).Scan(&id))
 }
 
 // StartJob moves a queued job to its fetch stage.

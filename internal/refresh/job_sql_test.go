@@ -93,7 +93,7 @@ func TestJob_GoesThroughItsStages(t *testing.T) {
 			var found []string
 			for name, read := range map[string]func() (*refresh.Job, error){
 				"queued":    func() (*refresh.Job, error) { return refresh.ReadQueuedJob(f.Context(), f.DB) },
-				"fetched":   func() (*refresh.Job, error) { return refresh.ReadFetchedJob(f.Context(), f.DB) },
+				"fetched":   func() (*refresh.Job, error) { return refresh.ReadFetchedJob(f.Context(), f.DB, "me") },
 				"estimated": func() (*refresh.Job, error) { return refresh.ReadEstimatedJob(f.Context(), f.DB) },
 				"applying":  func() (*refresh.Job, error) { return refresh.ReadApplyingJob(f.Context(), f.DB) },
 			} {
@@ -138,6 +138,87 @@ func TestJob_GoesThroughItsStages(t *testing.T) {
 			return err
 		})
 		f.Is("the unit was validated twice", again, false)
+	})
+}
+
+// All processes look for work at the same time. One of them plans a job.
+func TestClaimQueued_LocksTheJob(t *testing.T) {
+	each(t, func(f *fixture) {
+		var id int64
+		f.Tx(func(tx *db.Tx) (err error) {
+			id, _, err = refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk})
+			return err
+		})
+		claim := func(tx *db.Tx) (claimed bool) {
+			claimed, err := refresh.ClaimQueued(tx, id)
+			f.Must(err)
+			return claimed
+		}
+		f.Tx(func(tx *db.Tx) error {
+			f.Is("the job is claimed", claim(tx), true)
+			if f.DB.Dialect == db.PostgreSQL { // SQLite has one writer
+				f.Tx(func(other *db.Tx) error {
+					f.Is("it is claimed twice", claim(other), false)
+					return nil
+				})
+			}
+			return nil
+		})
+		f.Tx(func(tx *db.Tx) error {
+			f.Is("it is claimed again, because it was not started", claim(tx), true)
+			_, err := refresh.StartJob(tx, id, 1, 0)
+			f.Must(err)
+			f.Is("it is claimed after its start", claim(tx), false)
+			return nil
+		})
+	})
+}
+
+func TestClaimValidation_LastsWhileTheInstanceIsRegistered(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+		f.fetch("s")
+		for _, owner := range []string{"first", "second"} {
+			f.Tx(func(tx *db.Tx) error { return refresh.Register(tx, refresh.Instance{Owner: owner}) })
+		}
+		canClaim := func(owner string) (claimed bool) {
+			found, err := refresh.ReadFetchedJob(f.Context(), f.DB, owner)
+			f.Must(err)
+			f.Tx(func(tx *db.Tx) (err error) {
+				claimed, err = refresh.ClaimValidation(tx, id, owner)
+				return err
+			})
+			f.Is(owner+" finds the job if it can claim it", found != nil, claimed)
+			return claimed
+		}
+		f.Is("the first process claims", canClaim("first"), true)
+		f.Is("the second process claims too", canClaim("second"), false)
+		f.Is("the first process claims again", canClaim("first"), true)
+		f.Tx(func(tx *db.Tx) error { return refresh.ReleaseValidation(tx, id, "second") })
+		f.Is("the second process claims after releasing what it does not hold", canClaim("second"), false)
+		f.Tx(func(tx *db.Tx) error { return refresh.ReleaseValidation(tx, id, "first") })
+		f.Is("the second process claims after the release", canClaim("second"), true)
+		f.Tx(func(tx *db.Tx) error {
+			_, err := refresh.RemoveInstance(tx, refresh.Heartbeat{Owner: "second"})
+			return err
+		})
+		f.Is("the first process claims after the second is gone", canClaim("first"), true)
+		f.storeValidation(id)
+		f.Is("it claims after the validation", canClaim("first"), false)
+	})
+}
+
+// Only the end of the last file unblocks the validation.
+func TestEndsFiles_ForTheLastFile(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"), unit("t", ""))
+		for i, want := range []bool{false, true} {
+			got, err := refresh.EndsFiles(f.Context(), f.DB, f.fetch("s"))
+			f.Must(err)
+			f.Is(fmt.Sprint("file ", i, " is the last one"), got, want)
+		}
 	})
 }
 
@@ -288,8 +369,8 @@ func TestWork_IsCountedByKindAndState(t *testing.T) {
 	})
 }
 
-// The end of a job must not search the units of all earlier jobs, of which there are many.
-func TestDropBlobs_ReadsOnlyUnitsOfRunningJobs(t *testing.T) {
+// Frequent queries must not search the units of all earlier jobs, of which there are many.
+func TestQueries_ReadOnlyUnitsOfRunningJobs(t *testing.T) {
 	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
 		t.Run(engine, func(t *testing.T) {
 			d := dbtest.On(t, engine)
@@ -305,8 +386,13 @@ func TestDropBlobs_ReadsOnlyUnitsOfRunningJobs(t *testing.T) {
 					SELECT 9981 + i / 100, i % 100, '' FROM n`,
 				`ANALYZE`,
 			)
-			if plan := d.Explain(t, raw, refresh.DropBlobsSQL); !strings.Contains(plan, "fetch_unit_job") || strings.Contains(plan, "SCAN u") || strings.Contains(plan, "Seq Scan on fetch_unit u") {
-				t.Errorf("got the plan\n%s, want the index fetch_unit_job and no scan of all units", plan)
+			for _, q := range []struct {
+				query string
+				args  []any
+			}{{refresh.DropBlobsSQL, nil}, {refresh.JobsToEstimateSQL, []any{"me"}}, {refresh.IsFetchedSQL, []any{1000}}} {
+				if plan := d.Explain(t, raw, q.query, q.args...); !strings.Contains(plan, "fetch_unit_") || strings.Contains(plan, "SCAN u\n") || strings.Contains(plan, "Seq Scan on fetch_unit u") {
+					t.Errorf("plan of %s: got\n%s, want an index of fetch_unit and no scan of all units", q.query, plan)
+				}
 			}
 		})
 	}

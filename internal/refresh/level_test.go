@@ -204,7 +204,8 @@ func TestLevel_MarketByNameUsesQuotesOfTheSameTime(t *testing.T) {
 	w.checkIdle()
 }
 
-// The second instance validates the same responses a minute later with a different result.
+// The second instance leaves the validation to the first one. After it has taken over the job, it
+// validates the same responses before the first one stores its result, which would be different.
 // Both instances then estimate.
 func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 	list := names("Item", 600) // two batches
@@ -263,7 +264,14 @@ func TestConcurrency_TwoInstancesValidateTheSameJobOnce(t *testing.T) {
 			estimate(b)
 			w.clock.Add(time.Minute)
 		}
-		a.atNow.Store(&beside)
+		takeOver := func() {
+			more, err := b.Estimate(t.Context())
+			must(t, err)
+			equal(t, "work done by b while a validates", more, false)
+			w.exec(`UPDATE refresh_job SET owner = ''`)
+			beside()
+		}
+		a.atNow.Store(&takeOver)
 		estimate(a)
 		equal(t, "responses read by both", (a.BlobsRead()+b.BlobsRead())%2, 0)
 		equal(t, "stage", w.job(s.JobID).Stage, refresh.StageEstimate)

@@ -27,8 +27,8 @@ const (
 	missingCycle = 20_000
 )
 
-// errNoLongerQueued rolls back the plan of a job that was cancelled in the meantime.
-var errNoLongerQueued = errors.New("job is no longer queued")
+// errNotPlannable rolls back the plan of a job that another process plans or that was cancelled.
+var errNotPlannable = errors.New("job is planned by another process or no longer queued")
 
 // Plan plans a queued job. It stores the items, batches, units and exchange rates in one
 // transaction.
@@ -53,15 +53,21 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = p.store.InTx(ctx, func(tx *db.Tx) error { return p.plan(tx, job, limits, rates) })
-	if errors.Is(err, errNoLongerQueued) {
-		return true, nil
+	var units []FetchUnit
+	err = p.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		units, err = p.plan(tx, job, limits, rates)
+		return err
+	})
+	if errors.Is(err, errNotPlannable) {
+		return false, nil // the next sweep finds further jobs
 	}
 	if err != nil {
 		return false, fmt.Errorf("plan job %d: %w", job.ID, err)
 	}
 	p.wakeFetch()
-	p.wake(WorkEstimate)
+	if !slices.ContainsFunc(units, func(u FetchUnit) bool { return u.File != "" && u.State == UnitPending }) {
+		p.wake(WorkEstimate) // else the last file does
+	}
 	return true, nil
 }
 
@@ -91,44 +97,52 @@ func (p *planner) providerLimits(ctx context.Context) (providerLimits, error) {
 	return limits, nil
 }
 
-func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing.Rates) error {
+// plan writes the plan of a job and returns its units.
+func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing.Rates) ([]FetchUnit, error) {
+	claimed, err := claimQueued(tx, job.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !claimed {
+		return nil, errNotPlannable
+	}
 	rules := p.rules(job.CreatedAt, job.Forced)
 	rules.RetryOf = job.RetryOf
 	if job.Kind == Missing {
 		rules.Now, rules.Missing, rules.Limit = tx.Now(), true, missingCycle
 	}
 	if err := chooseItems(tx, job, &rules); err != nil {
-		return err
+		return nil, err
 	}
 	items, err := ReadPlan(tx, rules)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	batches := batchesFor(items.pending)
 	set, err := exchange.RateSet(tx, rates)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	started, err := StartJob(tx, job.ID, batches, set)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !started {
-		return errNoLongerQueued
+		return nil, errNotPlannable
 	}
 	if err := items.Write(tx, job.ID, batches); err != nil {
-		return err
+		return nil, err
 	}
 	units, err := p.planUnits(tx, job, items.Due, batches, limits)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if job.Kind == Bulk {
 		if err := cancelDetached(tx); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return InsertUnits(tx, units)
+	return units, InsertUnits(tx, units)
 }
 
 // batchesFor returns how many batches a job has. The number is a power of two, because

@@ -3,6 +3,7 @@ package refresh
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,10 +29,24 @@ const manyQuotes = 1_000_000
 // validate checks the new responses of a job's files, learns the levels of each game's
 // markets from the good ones, and moves the job on to the estimate stage
 // (docs/contribute/pricing.md, steps 5 to 7). Rejecting a response requires reading all of
-// it, so validation runs between fetch and estimate. If several processes validate the same
-// job, the first one to write decides. If another job has changed a file in the meantime, or an
-// operator has accepted one, validate stores nothing, and the next call validates again.
-func (f *fetcher) validate(ctx context.Context, job *Job) error {
+// it, so validation runs between fetch and estimate. One process validates the job. Should
+// another one take over from it, the first one to write decides. If another job has changed a
+// file in the meantime, or an operator has accepted one, validate stores nothing, and the next
+// call validates again.
+func (f *fetcher) validate(ctx context.Context, job *Job) (err error) {
+	var claimed bool
+	err = f.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		claimed, err = claimValidation(tx, job.ID, f.owner)
+		return err
+	})
+	if err != nil || !claimed {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.writeAfterCancel(ctx, func(tx *db.Tx) error { return releaseValidation(tx, job.ID, f.owner) }))
+		}
+	}()
 	all, err := jobUnits(ctx, f.store, job.ID)
 	if err != nil {
 		return err
