@@ -31,11 +31,12 @@ const (
 // rare requests hardly delay the work. Without requests, work runs at full speed.
 //
 // Requests that write the rows of the work do more. While they run, and for a second afterwards,
-// each process runs one piece at a time. They also count in other processes.
+// one piece runs at a time, in all processes together. They also count in other processes.
 //
 // The methods of a Priority are safe for concurrent use.
 type Priority struct {
 	slot chan struct{} // full while a piece runs during writes
+	turn func(context.Context) (end func())
 
 	mu        sync.Mutex
 	all       activity // all requests
@@ -82,6 +83,10 @@ type others struct {
 
 // NewPriority returns a Priority without running requests.
 func NewPriority() *Priority { return &Priority{slot: make(chan struct{}, 1)} }
+
+// TakeTurns makes pieces of several processes run one after another during writes. turn waits
+// until the pieces of other processes have ended. Call TakeTurns before Run.
+func (p *Priority) TakeTurns(turn func(context.Context) (end func())) { p.turn = turn }
 
 // Write registers a running request that writes rows of the work. The caller must call end once
 // when the request ends.
@@ -137,7 +142,7 @@ func (p *Priority) ReportPeers(processes int, share float64) {
 	}
 }
 
-// Busy reports whether each process must run one piece at a time because of writes.
+// Busy reports whether pieces must run one at a time because of writes.
 func (p *Priority) Busy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,6 +158,7 @@ func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bo
 		select {
 		case p.slot <- struct{}{}:
 			defer func() { <-p.slot }()
+			defer p.takeTurn(ctx)()
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
@@ -162,6 +168,17 @@ func (p *Priority) Run(ctx context.Context, piece func(context.Context) (more bo
 		w.rest(ctx, 0)
 	}
 	return more, err
+}
+
+// takeTurn waits for the pieces of other processes, if there are any.
+func (p *Priority) takeTurn(ctx context.Context) (end func()) {
+	p.mu.Lock()
+	alone := p.turn == nil || p.elsewhere.processes < 2
+	p.mu.Unlock()
+	if alone {
+		return func() {}
+	}
+	return p.turn(ctx)
 }
 
 // Paced returns a context for work that runs outside of Run because it mostly waits for

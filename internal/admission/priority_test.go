@@ -96,6 +96,48 @@ func TestPriority_RunsOnePieceAtATimeDuringWrites(t *testing.T) {
 	}
 }
 
+// During writes, a piece takes a turn among several processes, and keeps it while it rests.
+func TestPriority_TakesTurns(t *testing.T) {
+	for name, c := range map[string]struct {
+		writes    bool
+		processes int
+		turns     int
+	}{
+		"writes in several processes": {writes: true, processes: 3, turns: 1},
+		"writes in one process":       {writes: true, processes: 1},
+		"no writes":                   {processes: 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := NewPriority()
+			p.ReportPeers(c.processes, 0)
+			turns, open := 0, false
+			p.TakeTurns(func(context.Context) func() {
+				turns++
+				open = true
+				return func() { open = false }
+			})
+			if c.writes {
+				defer p.Write()()
+			}
+			check := time.AfterFunc(15*time.Millisecond, func() {
+				if c.turns > 0 && !open {
+					t.Errorf("%s: got the end of the turn before the end of the rest, want it after", name)
+				}
+			})
+			defer check.Stop()
+			if _, err := p.Run(t.Context(), func(context.Context) (bool, error) {
+				<-time.After(10 * time.Millisecond)
+				return true, nil
+			}); err != nil {
+				t.Error(err)
+			}
+			if turns != c.turns || open {
+				t.Errorf("%s: got %d turns, open %v; want %d, ended", name, turns, open, c.turns)
+			}
+		})
+	}
+}
+
 func TestPriority_RestEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPriority()

@@ -66,6 +66,7 @@ type DB struct {
 	failures failures
 	locals   sync.Map // keyed by type; see Local
 	readOnly bool     // see Options.ReadOnly
+	turns    bool     // see Turn
 }
 
 // These constants limit the read connections of an SQLite file. Reserved connections
@@ -112,6 +113,7 @@ func (s *DB) openServer(ctx context.Context, o Options) (err error) {
 	reads := conns / 2
 	reserved := max(reads/4, 1)
 	frequent := min(reserved, (reads-reserved)/3) // 0 if the process has few connections
+	s.turns = conns-reads >= turnConns && o.Direct == ""
 	s.write, s.Reserved = open(conns-reads, planEach), Reader{open(reserved, planEach)}
 	s.Read = Reader{open(reads-reserved-frequent, planEach)}
 	if s.Frequent = s.Read; frequent > 0 {

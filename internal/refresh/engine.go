@@ -168,6 +168,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if e.priority == nil {
 		e.priority = admission.NewPriority()
 	}
+	e.priority.TakeTurns(o.Store.Turn)
 	if e.planner.rates == nil {
 		e.planner.rates = func(context.Context) (pricing.Rates, error) { return e.cfg.Policy.Rates, nil }
 	}
