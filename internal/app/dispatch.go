@@ -41,7 +41,7 @@ func (a *App) buildDispatcher(ctx context.Context) error {
 
 // takePriority makes the stages plan, estimate and apply of a refresh wait for syncs,
 // because they use the processors and lock rows. A fetch mostly waits for the network. It
-// waits for syncs only when it stores a response.
+// waits for syncs only when it claims a unit or stores a response.
 func takePriority(workers []dispatch.Worker, syncs *admission.Priority) {
 	for i := range workers {
 		w := &workers[i]

@@ -13,6 +13,7 @@ import (
 	"os"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -64,9 +65,10 @@ type DB struct {
 	faults   func(point string) error
 	owner    string
 	failures failures
-	locals   sync.Map // keyed by type; see Local
-	readOnly bool     // see Options.ReadOnly
-	turns    bool     // see Turn
+	locals   sync.Map     // keyed by type; see Local
+	readOnly bool         // see Options.ReadOnly
+	turns    bool         // see Turn
+	noTurns  atomic.Int64 // time until which Turn does not wait
 }
 
 // These constants limit the read connections of an SQLite file. Reserved connections

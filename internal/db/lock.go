@@ -29,7 +29,9 @@ package db
 // waits at most some milliseconds for a row (see package refresh). After that it releases
 // all its locks and runs again, and then locks the rows in order.
 //
-// No transaction holds an advisory lock while it waits for inventory rows. Transactions
+// No transaction holds an advisory lock while it waits for inventory rows. The transaction of a
+// turn (see Turn) stays open while other transactions of its process wait for rows, but none of
+// them waits for a turn while it holds a row. Transactions
 // that activate fee rules, add a ledger key or write webhooks take no other locks.
 //
 // Reversing a trade that was never delivered locks the trade (8), then the seller (2) and
@@ -40,7 +42,7 @@ package db
 // again.
 
 // schemaLock is the key of the advisory lock for migrations. The upper 32 bits of the key
-// are unique to this program: see blobLock, feeLock and keyLock.
+// are unique to this program: see turnLock, blobLock, feeLock and keyLock.
 const schemaLock = 0x61737361<<32 + 3
 
 // Lock returns the clause that locks the rows of a query against other writers.

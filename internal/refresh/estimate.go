@@ -33,10 +33,10 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if job != nil && e.fetcher.validating.TryLock() { // other slots estimate batches in the meantime
-		defer e.fetcher.validating.Unlock()
-		defer e.wake(WorkEstimate) // the batches of this job can be estimated now
-		return true, e.fetcher.validate(ctx, job)
+	if job != nil { // other slots estimate batches in the meantime
+		if claimed, err := e.fetcher.tryValidate(ctx, job); err != nil || claimed {
+			return claimed, err
+		}
 	}
 	if len(estimating) == 0 {
 		return false, nil // without the transaction of a claim

@@ -48,6 +48,7 @@ var (
 	EncodeQuotes      = encodeQuotes
 	EndUnit           = endUnit
 	FailJob           = failJob
+	HasWork           = hasWork
 	HasDueMissing     = hasDueMissing
 	JobUnits          = jobUnits
 	WriteNamedQuotes  = writeNamedQuotes

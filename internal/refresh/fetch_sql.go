@@ -117,26 +117,34 @@ WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending'
 AND detached <> ` + DetachedBackgroundSQL + `
 AND EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)`
 
-// claimUnit claims the next unit. It ignores a wait longer than $4, the longest valid wait,
-// because the clock has then been set back.
+// isDue is the condition that a unit does not wait at the time $2. It ignores a wait longer than
+// $3, the longest valid wait, because the clock has then been set back.
+const isDue = `(u.not_before <= $2 OR u.not_before > $2 + $3)`
+
+// claimUnit claims the next unit.
 const claimUnit = `
-UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3,
+UPDATE fetch_unit SET state = 'running', owner = $4, token = token + 1, attempts = attempts + 1, started_at = $2,
 	requests = requests + reserved, reserved = $5
 WHERE id = (
 	SELECT u.id FROM fetch_unit u JOIN refresh_job j ON j.id = u.job_id
 	WHERE u.provider = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
-	AND (u.not_before <= $3 OR u.not_before > $3 + $4)
+	AND ` + isDue + `
 	AND NOT EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)
 	AND ($6 OR u.file IN `
 
-// hasWork reports whether a claim may find a unit. It costs one query instead of a transaction.
-// All workers of all processes look for units at the same time, and most find none.
+// hasWork reports whether ClaimUnit may find or defer a unit. It costs one query instead of a
+// transaction. All workers of all processes look for units at the same time, and most find none.
 func hasWork(ctx context.Context, s *db.DB, c Claim) (found bool, err error) {
 	if c.Background {
 		return true, nil
 	}
 	err = s.Read.QueryRowContext(ctx, `
-		SELECT EXISTS (SELECT 1 FROM fetch_unit WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending')`, c.Provider).Scan(&found)
+		SELECT EXISTS (
+			SELECT 1 FROM fetch_unit u
+			WHERE u.provider = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
+			AND (`+isDue+` OR u.detached <> `+DetachedBackgroundSQL+` AND EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused))
+			AND ($4 OR u.file IN `+s.Dialect.Texts(5)+`))`,
+		c.Provider, db.Micros(s.Clock()), Patience.Microseconds(), c.Files == nil, s.Dialect.EncodeTexts(c.Files)).Scan(&found)
 	return found, err
 }
 
@@ -148,7 +156,7 @@ func ClaimUnit(t *db.Tx, c Claim) (*FetchUnit, error) {
 		claimUnit+t.Dialect.Texts(7)+`)
 	ORDER BY u.detached, j.kind DESC, u.id LIMIT 1`+t.Dialect.SkipLocked("u")+`)
 RETURNING `+unitColumns,
-		c.Provider, c.Owner, db.Micros(t.Now()), Patience.Microseconds(), c.Reserve, c.Files == nil, t.Dialect.EncodeTexts(c.Files))
+		c.Provider, db.Micros(t.Now()), Patience.Microseconds(), c.Owner, c.Reserve, c.Files == nil, t.Dialect.EncodeTexts(c.Files))
 	if err != nil {
 		return nil, err
 	}

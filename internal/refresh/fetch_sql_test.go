@@ -304,3 +304,32 @@ func TestReclaim_ReleasesOrphans(t *testing.T) {
 		f.estimate(kept, 10)
 	})
 }
+
+// A worker opens a transaction only if there is a unit to claim or to defer.
+func TestHasWork_FindsUnitsToClaimOrDefer(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.own("u", f.items("A")...)
+		check := func(what string, c refresh.Claim, want bool) {
+			f.Helper()
+			c.Provider = "s"
+			got, err := refresh.HasWork(f.Context(), f.DB, c)
+			f.Must(err)
+			f.Is(what, got, want)
+		}
+		check("without a unit", refresh.Claim{}, false)
+		check("names of the background fetch", refresh.Claim{Background: true}, true)
+		waits := unit("s", "f")
+		waits.NotBefore = f.Now.Add(time.Minute)
+		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", true) })
+		f.plan(refresh.Bulk, 1, waits, unit("t", "f"))
+		check("a unit of a paused provider", refresh.Claim{}, true)
+		f.Tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", false) })
+		check("a unit that waits", refresh.Claim{}, false)
+		f.Now = f.Now.Add(time.Minute)
+		check("a unit after its wait", refresh.Claim{}, true)
+		check("a unit of this host", refresh.Claim{Files: []string{"e", "f"}}, true)
+		check("a unit of another host", refresh.Claim{Files: []string{"e"}}, false)
+		f.fetch("s")
+		check("after the unit has ended", refresh.Claim{}, false)
+	})
+}

@@ -90,7 +90,7 @@ SELECT NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = $1 AND u.state IN
 		WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))`
 
 // validator is the condition that $1 can validate the responses of a job: no other registered
-// instance does. After a takeover the row of the instance is gone.
+// instance has claimed that. After a takeover the row of the instance is gone.
 const validator = `(owner IN ('', $1) OR NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = refresh_job.owner))`
 
 const jobsToEstimateSQL = `
@@ -265,11 +265,12 @@ func EndEstimating(t *db.Tx, id int64) error {
 	return err
 }
 
-// failJob ends a job that cannot be planned.
+// failJob ends a queued job that this process cannot plan. It changes nothing if another process
+// has planned the job.
 func failJob(t *db.Tx, id int64, lastError string) error {
 	n, err := t.Exec(`
 		UPDATE refresh_job SET state = 'failed', stage = 'done', finished_at = $2, last_error = $3
-		WHERE id = $1 AND state IN ('queued', 'running')`, id, db.Micros(t.Now()), lastError)
+		WHERE id = $1 AND state = 'queued'`, id, db.Micros(t.Now()), lastError)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -169,8 +169,9 @@ func TestClaimQueued_LocksTheJob(t *testing.T) {
 			_, err := refresh.StartJob(tx, id, 1, 0)
 			f.Must(err)
 			f.Is("it is claimed after its start", claim(tx), false)
-			return nil
+			return refresh.FailJob(tx, id, "no provider in this process")
 		})
+		f.Is("state after another process could not plan it", f.job(id).State, refresh.Running)
 	})
 }
 

@@ -59,7 +59,8 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 		return err
 	})
 	if errors.Is(err, errNotPlannable) {
-		return false, nil // the next sweep finds further jobs
+		next, err := readQueuedJob(ctx, p.store)
+		return next != nil && next.ID != job.ID, err // do not wait for the process that plans this one
 	}
 	if err != nil {
 		return false, fmt.Errorf("plan job %d: %w", job.ID, err)

@@ -26,24 +26,34 @@ type marketInFile struct {
 // markets, so it holds the quotes of all responses.
 const manyQuotes = 1_000_000
 
-// validate checks the new responses of a job's files, learns the levels of each game's
-// markets from the good ones, and moves the job on to the estimate stage
-// (docs/contribute/pricing.md, steps 5 to 7). Rejecting a response requires reading all of
-// it, so validation runs between fetch and estimate. One process validates the job. Should
-// another one take over from it, the first one to write decides. If another job has changed a
-// file in the meantime, or an operator has accepted one, validate stores nothing, and the next
-// call validates again.
-func (f *fetcher) validate(ctx context.Context, job *Job) (err error) {
-	var claimed bool
+// tryValidate validates the responses of a job, unless another slot or process validates already.
+func (f *fetcher) tryValidate(ctx context.Context, job *Job) (claimed bool, err error) {
+	if !f.validating.TryLock() {
+		return false, nil
+	}
+	defer f.validating.Unlock()
 	err = f.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		claimed, err = claimValidation(tx, job.ID, f.owner)
 		return err
 	})
 	if err != nil || !claimed {
-		return err
+		return false, err
 	}
+	defer f.wake(WorkEstimate) // the batches of this job can be estimated now
+	return true, f.validate(ctx, job)
+}
+
+// validate checks the new responses of a job's files, learns the levels of each game's
+// markets from the good ones, and moves the job on to the estimate stage
+// (docs/contribute/pricing.md, steps 5 to 7). Rejecting a response requires reading all of
+// it, so validation runs between fetch and estimate. The process has claimed it. Should another
+// one have taken over, the first one to write decides. If another job has changed a file in the
+// meantime, or an operator has accepted one, validate stores nothing, and the next call validates
+// again.
+func (f *fetcher) validate(ctx context.Context, job *Job) (err error) {
+	first, due := false, false
 	defer func() {
-		if err != nil {
+		if !first { // also after a panic
 			err = errors.Join(err, f.writeAfterCancel(ctx, func(tx *db.Tx) error { return releaseValidation(tx, job.ID, f.owner) }))
 		}
 	}()
@@ -94,7 +104,6 @@ func (f *fetcher) validate(ctx context.Context, job *Job) (err error) {
 	if err != nil {
 		return fmt.Errorf("find missing prices in responses of job %d: %w", job.ID, err)
 	}
-	first, due := false, false
 	err = f.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		if changed, err := filesChanged(tx, files, games); err != nil || changed {
 			return err // the job is validated again

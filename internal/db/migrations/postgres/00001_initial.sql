@@ -188,7 +188,7 @@ CREATE TABLE refresh_job (
     requested_by     text    NOT NULL,
     retry_of         bigint  NOT NULL DEFAULT 0,
     retry_cause      text    NOT NULL DEFAULT '', -- only items that failed with this error are retried; '': all
-    owner            text    NOT NULL DEFAULT '', -- instance that validates the responses
+    owner            text    NOT NULL DEFAULT '', -- instance that validates the responses, or did so last
     chosen           text    NOT NULL DEFAULT '', -- JSON: ids of the items of a job of the kind items
     created_at       bigint  NOT NULL,
     started_at       bigint  NOT NULL DEFAULT 0, -- end of the plan stage

@@ -180,7 +180,7 @@ CREATE TABLE refresh_job (
     requested_by     TEXT    NOT NULL,
     retry_of         INTEGER NOT NULL DEFAULT 0,
     retry_cause      TEXT    NOT NULL DEFAULT '', -- only items that failed with this error are retried; '': all
-    owner            TEXT    NOT NULL DEFAULT '', -- instance that validates the responses
+    owner            TEXT    NOT NULL DEFAULT '', -- instance that validates the responses, or did so last
     chosen           TEXT    NOT NULL DEFAULT '', -- JSON: ids of the items of a job of the kind items
     created_at       INTEGER NOT NULL,
     started_at       INTEGER NOT NULL DEFAULT 0, -- end of the plan stage
