@@ -43,7 +43,8 @@ func TestBatchItems_ReadsFewItemsOfALargeRange(t *testing.T) {
 				f.Is("has quotes", len(i.Quotes) == 1, i.ID != ids[0])
 			}
 			f.Is("items", fmt.Sprint(got), fmt.Sprint(owned))
-			f.Tx(func(tx *db.Tx) error { return refresh.FailJob(tx, b.JobID, "test") })
+			f.Tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, b.JobID, time.Hour) })
+			f.finish(b.JobID)
 		}
 	})
 }
