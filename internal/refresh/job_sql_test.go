@@ -388,11 +388,11 @@ func TestQueries_ReadOnlyUnitsOfRunningJobs(t *testing.T) {
 				`ANALYZE`,
 			)
 			for _, q := range []struct {
-				query string
-				args  []any
-			}{{refresh.DropBlobsSQL, nil}, {refresh.JobsToEstimateSQL, []any{"me"}}, {refresh.IsFetchedSQL, []any{1000}}} {
-				if plan := d.Explain(t, raw, q.query, q.args...); !strings.Contains(plan, "fetch_unit_") || strings.Contains(plan, "SCAN u\n") || strings.Contains(plan, "Seq Scan on fetch_unit u") {
-					t.Errorf("plan of %s: got\n%s, want an index of fetch_unit and no scan of all units", q.query, plan)
+				query, index string
+				args         []any
+			}{{refresh.DropBlobsSQL, "fetch_unit_job", nil}, {refresh.JobsToEstimateSQL, "fetch_unit_", []any{"me"}}, {refresh.IsFetchedSQL, "fetch_unit_job", []any{1000}}} {
+				if plan := d.Explain(t, raw, q.query, q.args...); !strings.Contains(plan, q.index) || strings.Contains(plan, "SCAN u") || strings.Contains(plan, "Seq Scan on fetch_unit u") {
+					t.Errorf("plan of %s: got\n%s, want the index %s and no scan of all units", q.query, plan, q.index)
 				}
 			}
 		})
