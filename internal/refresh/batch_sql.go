@@ -44,7 +44,7 @@ func unblocksBatch(ctx context.Context, s *db.DB, u FetchUnit) (free bool, err e
 // endsFiles reports whether the job of a unit has no open files.
 func endsFiles(ctx context.Context, s *db.DB, u FetchUnit) (ended bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
-		SELECT NOT EXISTS (SELECT 1 FROM fetch_unit WHERE job_id = $1 AND file <> '' AND state IN ('pending', 'running') AND detached = 0)`, u.JobID).Scan(&ended)
+		SELECT NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = $1 AND `+openFile+`)`, u.JobID).Scan(&ended)
 	return ended, err
 }
 

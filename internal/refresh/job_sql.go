@@ -93,10 +93,13 @@ SELECT NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = $1 AND u.state IN
 // instance has claimed that. After a takeover the row of the instance is gone.
 const validator = `(owner IN ('', $1) OR NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = refresh_job.owner))`
 
+// openFile is the condition that the unit u is a file that the validation of its job waits for.
+const openFile = `u.file <> '' AND u.state IN ('pending', 'running') AND u.detached = 0`
+
 const jobsToEstimateSQL = `
 SELECT id, stage FROM refresh_job
 WHERE state IN ('queued', 'running') AND (stage = 'estimate' OR stage = 'fetch' AND ` + validator + ` AND NOT EXISTS (
-	SELECT 1 FROM fetch_unit u WHERE u.job_id = refresh_job.id AND u.file <> '' AND u.state IN ('pending', 'running') AND u.detached = 0))
+	SELECT 1 FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + openFile + `))
 ORDER BY id`
 
 // jobsToEstimate returns the ids of the active jobs in the estimate stage, and of those in the
