@@ -18,28 +18,34 @@ WHERE id >= $1 AND id < $2`
 const (
 	applyPrice = `UPDATE inventory SET value = nullif(item.price, 0) FROM `
 	findRows   = `SELECT inventory.id FROM inventory, `
-	differing  = ` AND item.id = inventory.item_id AND inventory.value IS DISTINCT FROM nullif(item.price, 0)`
+	ofItem     = ` AND item.id = inventory.item_id`
+	differing  = ofItem + ` AND inventory.value IS DISTINCT FROM nullif(item.price, 0)`
 	lockByID   = ` ORDER BY inventory.id FOR NO KEY UPDATE OF inventory`
 
-	rangeRows = `item WHERE inventory.id >= $1 AND inventory.id < $2` + differing
+	rangeRows = `item WHERE inventory.id >= $1 AND inventory.id < $2`
 	batchRows = `item JOIN refresh_item r ON r.item_id = item.id
-WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <> r.price_before` + differing
-	userRows = `item WHERE inventory.user_key = $1 AND inventory.app_id = $2 AND inventory.context_id = $3` + differing
+WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <> r.price_before`
+	userRows = `item WHERE inventory.user_key = $1 AND inventory.app_id = $2 AND inventory.context_id = $3`
 
-	applyToRange = applyPrice + rangeRows
-	applyToBatch = applyPrice + batchRows
-	applyToUser  = applyPrice + userRows
+	applyToRange = applyPrice + rangeRows + differing
+	applyToBatch = applyPrice + batchRows + differing
+	applyToUser  = applyPrice + userRows + differing
 
-	lockRangePostgres = findRows + rangeRows + lockByID
-	lockBatchPostgres = findRows + batchRows + lockByID
-	lockUserPostgres  = findRows + userRows + lockByID
-	lockItemsPostgres = findRows + `item WHERE item.id = ANY(CAST($1 AS bigint[]))` + differing + lockByID
+	lockRangePostgres = findRows + rangeRows + differing + lockByID
+	lockUserPostgres  = findRows + userRows + differing + lockByID
+
+	// Another transaction that copies prices to a range may have read an older price. So these
+	// statements also lock rows that have their item's price: that transaction may be about to
+	// write the older one.
+	lockBatchPostgres = findRows + batchRows + ofItem + lockByID
+	lockItemsPostgres = findRows + `item WHERE item.id = ANY(CAST($1 AS bigint[]))` + ofItem + lockByID
 )
 
 // applyPrices copies prices to the rows whose value differs. It returns the number of
 // updated rows. On PostgreSQL, it first locks the rows in order of id with the query lock. A
 // second statement then reads the prices, so that it never replaces a newer price of another
-// transaction.
+// transaction. It writes all locked rows, so that a transaction that has read an older price
+// cannot write it to one of them: see ApplyToRows.
 func applyPrices(t *db.Tx, apply, lock string, args ...any) (int64, error) {
 	if t.Dialect == db.SQLite {
 		return t.Exec(apply, args...)
@@ -48,7 +54,7 @@ func applyPrices(t *db.Tx, apply, lock string, args ...any) (int64, error) {
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	return t.Exec(applyPrice+`item WHERE inventory.id `+t.Dialect.OneOf(1)+differing, t.Dialect.EncodeIDs(ids))
+	return t.Exec(applyPrice+`item WHERE inventory.id `+t.Dialect.OneOf(1)+ofItem, t.Dialect.EncodeIDs(ids))
 }
 
 // copyPrices copies prices to a user's rows of a game and context.
@@ -59,8 +65,8 @@ func copyPrices(t *db.Tx, user int64, app int32, contextID string) error {
 
 // ApplyToRows copies prices to the rows with from <= id < to whose value differs. If allRows
 // is true, it writes all rows of the range on SQLite. If inOrder is false, it does not lock the
-// rows first, so the transaction may fail when other transactions write them. The caller
-// must then retry it.
+// rows first. The transaction must then be REPEATABLE READ. It fails when another transaction
+// has written one of the rows, and the caller must retry it.
 func ApplyToRows(t *db.Tx, from, to int64, allRows, inOrder bool) (err error) {
 	switch {
 	case allRows && t.Dialect == db.SQLite:

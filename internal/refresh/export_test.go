@@ -20,6 +20,9 @@ func (e *Engine) Fetch(ctx context.Context, provider, host string) (bool, error)
 	return e.fetcher.Fetch(ctx, provider, host)
 }
 
+// FailFast begins a transaction that applies a range.
+const FailFast = failFast
+
 // FoldPoints is the maximum number of points that one transaction folds.
 const FoldPoints = foldPoints
 

@@ -2,13 +2,16 @@ package refresh_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
+	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
@@ -122,5 +125,89 @@ func TestPostgres_ConcurrentEstimateRetriesNamedQuotes(t *testing.T) {
 	}))
 	if want := []int64{0, 1}; !slices.Equal(revs, want) {
 		t.Errorf("got the revisions %v, want %v", revs, want)
+	}
+}
+
+// A price changes and soon returns to its old value. A transaction that applies prices to a
+// range has read the price in between. So it differs from the rows, and the old one does not.
+func TestPostgres_RangeDoesNotKeepAPriceThatWasReplaced(t *testing.T) {
+	const price, between = 10, 20
+	for name, c := range map[string]struct {
+		late bool // the old price returns after the range is written, before its commit
+		back func(f *fixture, item int64) (apply func())
+	}{
+		"items before the write": {back: priceAndItems},
+		"items after the write":  {back: priceAndItems, late: true},
+		"batch before the write": {back: runAndBatch},
+		"batch after the write":  {back: runAndBatch, late: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fixture{&dbtest.Fixture{TB: t, Database: dbtest.On(t, dbtest.PostgreSQL), Now: dbtest.Epoch}}
+			f.DB = f.Open(t, db.Options{Now: func() time.Time { return f.Now }})
+			item := f.items("A")[0]
+			u := f.own("u", item)
+			job := f.run(price)
+			f.openShards(job, 1)
+			f.apply(job)
+			f.finish(job)
+			f.Now = f.Now.Add(7 * time.Hour)
+			f.Tx(func(tx *db.Tx) error { return setPrice(tx, item, between) })
+			returned := make(chan struct{})
+			start := sync.OnceFunc(func() {
+				apply := c.back(f, item)
+				go func() {
+					defer close(returned)
+					apply()
+				}()
+				wait := time.NewTimer(headstart)
+				defer wait.Stop()
+				select {
+				case <-returned:
+				case <-wait.C: // it waits for the range
+				}
+			})
+			f.Tx(func(tx *db.Tx) error {
+				var read money.Micro
+				if err := tx.ExecPostgres(refresh.FailFast); err != nil {
+					return err
+				}
+				if err := tx.QueryRow(`SELECT price FROM item WHERE id = $1`, item).Scan(&read); err != nil {
+					return err
+				}
+				if !c.late {
+					start()
+				}
+				err := inventory.ApplyToRows(tx, 0, 100, false, false)
+				start()
+				return err
+			})
+			<-returned
+			f.Is("price and values", fmt.Sprint(f.item("A").Price, f.values(u)), fmt.Sprint(money.Micro(price), []money.Micro{price}))
+		})
+	}
+}
+
+func setPrice(tx *db.Tx, item int64, price money.Micro) error {
+	_, err := tx.Exec(`UPDATE item SET price = $2 WHERE id = $1`, item, int64(price))
+	return err
+}
+
+// priceAndItems changes a price to 10 and applies it in one transaction, as accepting a price does.
+func priceAndItems(f *fixture, item int64) (apply func()) {
+	return func() {
+		f.Try(func(tx *db.Tx) error {
+			if err := setPrice(tx, item, 10); err != nil {
+				return err
+			}
+			return inventory.ApplyToItems(tx, []int64{item})
+		})
+	}
+}
+
+// runAndBatch runs a job with the price 10, and applies its batch.
+func runAndBatch(f *fixture, _ int64) (apply func()) {
+	job := f.run(10)
+	return func() {
+		f.Try(func(tx *db.Tx) error { _, err := refresh.ApplyBatch(tx, job, 0); return err })
 	}
 }
