@@ -3,9 +3,9 @@
 import { readFileSync, writeSync } from "node:fs";
 import { connect, data, follow, pages, verifyWebhook } from "./index.js";
 
-type Task = { Do: string; URL: string; Token: string; Since: number; Fields: string; Listing: string; Header: Record<string, string>; Body: string; Secrets: string[] };
+type Task = { Do: string; URL: string; Token: string; Since: number; Fields: string; Listing: string; Header: Record<string, string>; Body: string; Secrets: string[]; Timeout: number };
 const task: Task = JSON.parse(readFileSync(0, "utf8"));
-const api = connect(task.URL, { token: task.Token });
+const api = connect(task.URL, { token: task.Token, timeout: task.Timeout || undefined });
 const print = (value: unknown) => writeSync(1, JSON.stringify(value) + "\n");
 
 switch (task.Do) {

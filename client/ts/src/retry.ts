@@ -9,6 +9,8 @@ export interface Options {
   attempts?: number;
   /** Longest wait between two attempts in milliseconds; 60,000 by default. If the server demands a longer wait, the client throws the error at once. */
   maxWait?: number;
+  /** Time in milliseconds for a response to begin, and again to be read; 120,000 by default, longer than any long poll. */
+  timeout?: number;
   /** Sends the requests; by default the global fetch. */
   fetch?: (request: Request) => Promise<Response>;
 }
@@ -54,7 +56,7 @@ const harmless = /\/(lookup|quotes|quote|sync|market-prices\/refresh|listings\/c
 const idempotencyKey = "Idempotency-Key";
 
 export function retrying(options: Options): (request: Request) => Promise<Response> {
-  const { attempts = 5, maxWait = 60_000, fetch: send = fetch } = options;
+  const { attempts = 5, maxWait = 60_000, timeout = 120_000, fetch: send = fetch } = options;
   return async (request) => {
     const path = new URL(request.url).pathname;
     if (options.token) request.headers.set("Authorization", `Bearer ${options.token}`);
@@ -66,7 +68,7 @@ export function retrying(options: Options): (request: Request) => Promise<Respon
     const repeatable = request.method !== "POST" || request.headers.has(idempotencyKey) || harmless.test(path);
     for (let attempt = 1; ; attempt++) {
       try {
-        return await once(send, request.clone());
+        return await once(send, request.clone(), timeout);
       } catch (error) {
         const refused = error instanceof AssayError ? error : undefined;
         const executable = repeatable || refused?.status === 429; // 429: not executed
@@ -81,10 +83,11 @@ export function retrying(options: Options): (request: Request) => Promise<Respon
 }
 
 /** Makes one attempt. It reads JSON completely, so that a connection lost within the response is a failed attempt too. */
-async function once(send: (request: Request) => Promise<Response>, request: Request): Promise<Response> {
-  const response = await send(request);
+async function once(send: (request: Request) => Promise<Response>, request: Request, timeout: number): Promise<Response> {
+  const limit = new AbortController();
+  const response = await within(timeout, limit, send(new Request(request, { signal: AbortSignal.any([request.signal, limit.signal]) })));
   if (response.status >= 400) {
-    const text = await response.text().catch(() => "");
+    const text = await within(timeout, limit, response.text()).catch(() => "");
     let problem: Record<string, unknown> = {};
     try {
       problem = (JSON.parse(text) as Record<string, unknown> | null) ?? {};
@@ -96,8 +99,24 @@ async function once(send: (request: Request) => Promise<Response>, request: Requ
     throw new AssayError(response.status, member("code"), member("detail"), member("requestId"), wait);
   }
   if (!response.headers.get("Content-Type")?.startsWith("application/json")) return response;
-  const body = await response.arrayBuffer();
+  const body = await within(timeout, limit, response.arrayBuffer());
   return new Response(body, { status: response.status, headers: response.headers });
+}
+
+/**
+ * Waits for a promise. After the time it aborts the request and throws a TimeoutError. It does not rely on the abort:
+ * a promise of fetch can stay open for ever when the connection is lost, and Node.js then ends without an error.
+ */
+async function within<T>(time: number, limit: AbortController, promise: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const expired = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const error = new DOMException(`the server sent nothing for ${time} ms`, "TimeoutError");
+      reject(error);
+      limit.abort(error);
+    }, time);
+  });
+  return Promise.race([promise, expired]).finally(() => clearTimeout(timer));
 }
 
 /** Returns the wait of a Retry-After header: seconds or a date. */

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"time"
 
 	assay "assay/client/go"
 	"assay/client/go/api"
@@ -21,6 +22,7 @@ type task struct {
 	Header         map[string]string // of a webhook, with its body and secrets
 	Body           string
 	Secrets        []string
+	Timeout        int // of an attempt, in milliseconds; 0 is the client's own limit
 }
 
 func main() {
@@ -28,7 +30,11 @@ func main() {
 	if err := json.NewDecoder(os.Stdin).Decode(&t); err != nil {
 		panic(err)
 	}
-	c, err := assay.New(t.URL, assay.Options{Token: t.Token})
+	o := assay.Options{Token: t.Token}
+	if t.Timeout > 0 {
+		o.HTTP = &http.Client{Timeout: time.Duration(t.Timeout) * time.Millisecond}
+	}
+	c, err := assay.New(t.URL, o)
 	if err != nil {
 		panic(err)
 	}
