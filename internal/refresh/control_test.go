@@ -2,6 +2,7 @@ package refresh_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +126,28 @@ func TestRetryFailed_RetriesSkippedItems(t *testing.T) {
 	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "", "test"); code(err) != "nothing_failed" {
 		t.Errorf("retry of items that were skipped by their TTL: got error %v, want nothing_failed", err)
 	}
+}
+
+// Retention deletes the job while its retry waits for the end of another bulk job.
+func TestRetryFailed_OfADeletedJobFails(t *testing.T) {
+	list := names("Item", 5)
+	s := bulk("alpha", list, "a1")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.clearMissing()
+	s.fail = func(int, provider.Call) error { return s.broken(provider.KindTimeout) }
+	first := w.run(false)
+	started, err := w.engine.RetryFailed(t.Context(), first.ID, "", "test")
+	must(t, err)
+	w.clock.Add(8 * 24 * time.Hour)
+	w.cfg.Retention = refresh.Retention{Age: time.Hour}
+	w.restart()
+	must(t, w.engine.Retain(t.Context()))
+	w.drain()
+	j := w.job(started.JobID)
+	equal(t, "state", j.State, refresh.Failed)
+	equal(t, "error", j.LastError, fmt.Sprintf("job %d was deleted because of its age before its items were retried: start a refresh instead", first.ID))
+	w.checkIdle()
 }
 
 func TestCancel_KeepsEstimatedItemsAtEachStage(t *testing.T) {

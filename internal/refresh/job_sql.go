@@ -251,6 +251,16 @@ func claimQueued(t *db.Tx, id int64) (bool, error) {
 	return db.Found(t.QueryRow(`SELECT id FROM refresh_job WHERE id = $1 AND state = 'queued'`+t.Dialect.SkipLocked("refresh_job"), id).Scan(&id))
 }
 
+// keepRetried prevents the deletion of the job whose items a job retries. It returns false if that
+// job is deleted already.
+func keepRetried(t *db.Tx, j *Job) (bool, error) {
+	if j.RetryOf == 0 {
+		return true, nil
+	}
+	var id int64
+	return db.Found(t.QueryRow(`SELECT id FROM refresh_job WHERE id = $1`+t.Dialect.Share("refresh_job"), j.RetryOf).Scan(&id))
+}
+
 // StartJob moves a queued job to its fetch stage.
 func StartJob(t *db.Tx, id int64, batches int, rateSet int64) (bool, error) {
 	n, err := t.Exec(`

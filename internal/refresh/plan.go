@@ -107,6 +107,11 @@ func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing
 	if !claimed {
 		return nil, errNotPlannable
 	}
+	if kept, err := keepRetried(tx, job); err != nil {
+		return nil, err
+	} else if !kept {
+		return nil, failJob(tx, job.ID, fmt.Sprintf("job %d was deleted because of its age before its items were retried: start a refresh instead", job.RetryOf))
+	}
 	rules := p.rules(job.CreatedAt, job.Forced)
 	rules.RetryOf = job.RetryOf
 	if job.Kind == Missing {
