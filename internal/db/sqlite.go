@@ -44,7 +44,7 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 		q.Add("_pragma", "journal_mode(WAL)")
 		q.Add("_pragma", "synchronous(FULL)")
 		q.Add("_pragma", "temp_store(MEMORY)")
-		q.Add("_pragma", "cache_size(-10000)")
+		q.Add("_pragma", "cache_size(-6000)")
 		// A full refresh writes hundreds of MB. With fewer, larger checkpoints, a page that
 		// changed several times is written to the file only once.
 		q.Add("_pragma", "wal_autocheckpoint(4000)")
@@ -61,6 +61,15 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 	}
 	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 	return sql.Open("sqlite", dsn)
+}
+
+// ShrinkCache frees the page cache of the SQLite connection that writes.
+func (s *DB) ShrinkCache(ctx context.Context) error {
+	if s.Dialect != SQLite {
+		return nil
+	}
+	_, err := s.write.ExecContext(ctx, `PRAGMA shrink_memory`)
+	return err
 }
 
 // sqliteCode returns the SQLite error code in err, for example sqliteFull for a full disk.
