@@ -28,6 +28,9 @@ const (
 	mostChanged = 2
 )
 
+// manyItems is the number of items above which the end of a job frees memory.
+const manyItems = 100_000
+
 // sharedShards is the number of shards if several processes may write. There should be more
 // shards than processes, so that all processes finish at about the same time.
 const sharedShards = 8
@@ -141,5 +144,8 @@ func (a *applier) finish(ctx context.Context, job *Job) error {
 		"items", c.Total, "updated", c.Updated, "changed", c.Changed, "failed", c.Failed,
 		"skipped", c.SkippedBudget+c.SkippedPaused+c.SkippedBackoff, "markets_missing", len(end.MarketGaps), "last_error", end.LastError)
 	a.wake(WorkMissing) // entries that waited for this job's end
+	if c.Total > manyItems {
+		a.freeMemory(ctx)
+	}
 	return a.Retain(ctx)
 }

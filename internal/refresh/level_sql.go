@@ -143,10 +143,12 @@ func learn(t *db.Tx, job int64, l Learned) error {
 		query := `
 			INSERT INTO market_validation (market_id, app_id, state, history) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (market_id, app_id) DO UPDATE SET state = excluded.state`
+		history := []byte{}
 		if m.History != nil {
 			query += `, history = excluded.history`
+			history = m.History
 		}
-		if _, err := t.Exec(query, m.MarketID, l.AppID, state, append([]byte{}, m.History...)); err != nil {
+		if _, err := t.Exec(query, m.MarketID, l.AppID, state, history); err != nil {
 			return err
 		}
 	}

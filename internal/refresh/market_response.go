@@ -40,8 +40,9 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 	}
 	together := grouped(targets, markets)
 	groups, read := make(chan []int64), make(chan response)
+	held := make(chan struct{}, g.groupsHeld()) // one value for each group in memory
 	var readers sync.WaitGroup
-	for range min(len(together), g.readers()) {
+	for range min(len(together), maxReaders) {
 		readers.Go(func() {
 			for group := range groups {
 				r := response{}
@@ -58,6 +59,7 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 	}
 	go func() {
 		for _, group := range together {
+			held <- struct{}{}
 			groups <- group
 		}
 		close(groups)
@@ -65,23 +67,31 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 		close(read)
 	}()
 	for r := range read {
-		if err = cmp.Or(err, r.err); err != nil {
+		if err = cmp.Or(err, r.err); err == nil {
+			err = g.addMarkets(ctx, round, r.markets)
+		}
+		if err != nil {
 			cancel() // stop the other readers
-			continue
 		}
-		for _, m := range r.markets {
-			if m.History, err = marketHistory(ctx, g.fetcher.store, g.app, m.ID); err != nil {
-				cancel()
-				break
-			}
-			if err := round.Add(m.Market, m.last, m.next); err != nil {
-				g.fetcher.log.Warn("stored responses unreadable", "provider", provider, "market", g.fetcher.marketsByID[m.ID].Key, "error", err)
-			}
-			m.History, m.last, m.next = nil, nil, nil
-			admission.Yield(ctx)
-		}
+		<-held
 	}
 	return err
+}
+
+// addMarkets adds markets to a round and frees their responses.
+func (g *game) addMarkets(ctx context.Context, round *pricing.Round, markets []*marketResponse) (err error) {
+	for _, m := range markets {
+		if m.History, err = marketHistory(ctx, g.fetcher.store, g.app, m.ID); err != nil {
+			return err
+		}
+		if err := round.Add(m.Market, m.last, m.next); err != nil {
+			known := g.fetcher.marketsByID[m.ID]
+			g.fetcher.log.Warn("stored responses unreadable", "provider", known.provider, "market", known.Key, "error", err)
+		}
+		m.History, m.last, m.next = nil, nil, nil
+		admission.Yield(ctx)
+	}
+	return nil
 }
 
 // normalize sorts the responses. Doing this here lets several markets be sorted in parallel.
@@ -104,13 +114,16 @@ func (m *marketResponse) grow() {
 	}
 }
 
-// readers returns how many groups of markets are read in parallel. Each reader holds all quotes
-// of a group.
-func (g *game) readers() int {
+// maxReaders is how many groups of markets are read in parallel.
+const maxReaders = 2
+
+// groupsHeld returns how many groups of markets may be in memory with all their quotes. Usually the
+// next ones are read while one is added to the round.
+func (g *game) groupsHeld() int {
 	if g.large {
 		return 1
 	}
-	return 2
+	return maxReaders + 1
 }
 
 // grouped divides the markets of a provider into groups without common units, ordered by id.

@@ -54,8 +54,9 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	var units []FetchUnit
+	var items int64
 	err = p.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		units, err = p.plan(tx, job, limits, rates)
+		units, items, err = p.plan(tx, job, limits, rates)
 		return err
 	})
 	if errors.Is(err, errNotPlannable) {
@@ -64,6 +65,9 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 	}
 	if err != nil {
 		return false, fmt.Errorf("plan job %d: %w", job.ID, err)
+	}
+	if items > manyItems {
+		p.freeMemory(ctx)
 	}
 	p.wakeFetch()
 	if !slices.ContainsFunc(units, func(u FetchUnit) bool { return u.File != "" && u.State == UnitPending }) {
@@ -98,19 +102,19 @@ func (p *planner) providerLimits(ctx context.Context) (providerLimits, error) {
 	return limits, nil
 }
 
-// plan writes the plan of a job and returns its units.
-func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing.Rates) ([]FetchUnit, error) {
+// plan writes the plan of a job and returns its units and the number of its due items.
+func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing.Rates) (units []FetchUnit, due int64, err error) {
 	claimed, err := claimQueued(tx, job.ID)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if !claimed {
-		return nil, errNotPlannable
+		return nil, 0, errNotPlannable
 	}
 	if kept, err := keepRetried(tx, job); err != nil {
-		return nil, err
+		return nil, 0, err
 	} else if !kept {
-		return nil, failJob(tx, job.ID, fmt.Sprintf("job %d was deleted because of its age before its items were retried: start a refresh instead", job.RetryOf))
+		return nil, 0, failJob(tx, job.ID, fmt.Sprintf("job %d was deleted because of its age before its items were retried: start a refresh instead", job.RetryOf))
 	}
 	rules := p.rules(job.CreatedAt, job.Forced)
 	rules.RetryOf = job.RetryOf
@@ -118,37 +122,37 @@ func (p *planner) plan(tx *db.Tx, job *Job, limits providerLimits, rates pricing
 		rules.Now, rules.Missing, rules.Limit = tx.Now(), true, missingCycle
 	}
 	if err := chooseItems(tx, job, &rules); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	items, err := ReadPlan(tx, rules)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	batches := batchesFor(items.pending)
 	set, err := exchange.RateSet(tx, rates)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	started, err := StartJob(tx, job.ID, batches, set)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if !started {
-		return nil, errNotPlannable
+		return nil, 0, errNotPlannable
 	}
 	if err := items.Write(tx, job.ID, batches); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	units, err := p.planUnits(tx, job, items.Due, batches, limits)
+	units, err = p.planUnits(tx, job, items.Due, batches, limits)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if job.Kind == Bulk {
 		if err := cancelDetached(tx); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return units, InsertUnits(tx, units)
+	return units, items.pending, InsertUnits(tx, units)
 }
 
 // batchesFor returns how many batches a job has. The number is a power of two, because

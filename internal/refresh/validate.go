@@ -73,6 +73,8 @@ func (f *fetcher) validate(ctx context.Context, job *Job) (err error) {
 	large := quotes > manyQuotes
 	if large {
 		defer f.garbage.limit(quotesGC)()
+		defer f.freeMemory(ctx)
+		f.freeMemory(ctx)
 	}
 	convert, err := f.converter(ctx, job.RateSet)
 	if err != nil {
