@@ -9,7 +9,7 @@ export interface Options {
   attempts?: number;
   /** Longest wait between two attempts in milliseconds; 60,000 by default. If the server demands a longer wait, the client throws the error at once. */
   maxWait?: number;
-  /** Time in milliseconds for a response to begin, and again to be read; 120,000 by default, longer than any long poll. */
+  /** Longest time without data from the server in milliseconds; 120,000 by default, longer than any long poll. */
   timeout?: number;
   /** Sends the requests; by default the global fetch. */
   fetch?: (request: Request) => Promise<Response>;
@@ -68,7 +68,7 @@ export function retrying(options: Options): (request: Request) => Promise<Respon
     const repeatable = request.method !== "POST" || request.headers.has(idempotencyKey) || harmless.test(path);
     for (let attempt = 1; ; attempt++) {
       try {
-        return await once(send, request.clone(), timeout);
+        return await once(send, request, timeout);
       } catch (error) {
         const refused = error instanceof AssayError ? error : undefined;
         const executable = repeatable || refused?.status === 429; // 429: not executed
@@ -83,11 +83,13 @@ export function retrying(options: Options): (request: Request) => Promise<Respon
 }
 
 /** Makes one attempt. It reads JSON completely, so that a connection lost within the response is a failed attempt too. */
-async function once(send: (request: Request) => Promise<Response>, request: Request, timeout: number): Promise<Response> {
+async function once(send: (request: Request) => Promise<Response>, original: Request, timeout: number): Promise<Response> {
   const limit = new AbortController();
-  const response = await within(timeout, limit, send(new Request(request, { signal: AbortSignal.any([request.signal, limit.signal]) })));
+  const attempt = new Request(original.clone(), { signal: AbortSignal.any([original.signal, limit.signal]) });
+  const wait = <T>(step: Promise<T>) => within(step, timeout, attempt, original.signal, limit);
+  const response = await wait(send(attempt));
   if (response.status >= 400) {
-    const text = await within(timeout, limit, response.text()).catch(() => "");
+    const text = await read(response, wait).then((body) => body.text()).catch(() => "");
     let problem: Record<string, unknown> = {};
     try {
       problem = (JSON.parse(text) as Record<string, unknown> | null) ?? {};
@@ -95,28 +97,49 @@ async function once(send: (request: Request) => Promise<Response>, request: Requ
       // not a problem document
     }
     const member = (name: string) => (typeof problem[name] === "string" ? problem[name] : "");
-    const wait = milliseconds(response.headers.get("Retry-After"));
-    throw new AssayError(response.status, member("code"), member("detail"), member("requestId"), wait);
+    const after = milliseconds(response.headers.get("Retry-After"));
+    throw new AssayError(response.status, member("code"), member("detail"), member("requestId"), after);
   }
   if (!response.headers.get("Content-Type")?.startsWith("application/json")) return response;
-  const body = await within(timeout, limit, response.arrayBuffer());
-  return new Response(body, { status: response.status, headers: response.headers });
+  return new Response(await read(response, wait), { status: response.status, headers: response.headers });
 }
 
+/** Reads the body of a response. wait limits the time between two parts. */
+async function read(response: Response, wait: <T>(step: Promise<T>) => Promise<T>): Promise<Blob> {
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  const reader = response.body?.getReader();
+  while (reader) {
+    const { done, value } = await wait(reader.read());
+    if (done) break;
+    parts.push(value);
+  }
+  return new Blob(parts);
+}
+
+const longestTimer = 2 ** 31 - 1; // a longer one ends at once
+
 /**
- * Waits for a promise. After the time it aborts the request and throws a TimeoutError. It does not rely on the abort:
- * a promise of fetch can stay open for ever when the connection is lost, and Node.js then ends without an error.
+ * Waits for a step of an attempt. If nothing comes for the time, or the caller aborts, it aborts the attempt and throws.
+ * It does not rely on that abort: a promise of fetch can stay open for ever, and Node.js then ends without an error.
  */
-async function within<T>(time: number, limit: AbortController, promise: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const expired = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      const error = new DOMException(`the server sent nothing for ${time} ms`, "TimeoutError");
-      reject(error);
-      limit.abort(error);
-    }, time);
+function within<T>(step: Promise<T>, time: number, attempt: Request, caller: AbortSignal, limit: AbortController): Promise<T> {
+  let end = () => {};
+  const stopped = new Promise<never>((_, reject) => {
+    const stop = (reason: Error) => {
+      limit.abort(reason);
+      reject(reason);
+    };
+    const abort = () => stop(caller.reason as Error);
+    const expire = () => stop(new DOMException(`${attempt.url} sent nothing for ${time} ms`, "TimeoutError"));
+    const timer = setTimeout(expire, Math.min(time, longestTimer));
+    caller.addEventListener("abort", abort);
+    end = () => {
+      clearTimeout(timer);
+      caller.removeEventListener("abort", abort);
+    };
+    if (caller.aborted) abort();
   });
-  return Promise.race([promise, expired]).finally(() => clearTimeout(timer));
+  return Promise.race([step, stopped]).finally(() => end());
 }
 
 /** Returns the wait of a Retry-After header: seconds or a date. */
