@@ -39,13 +39,17 @@ WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <
 	// write the older one.
 	lockBatchPostgres = findRows + batchRows + ofItem + lockByID
 	lockItemsPostgres = findRows + `item WHERE item.id = ANY(CAST($1 AS bigint[]))` + ofItem + lockByID
+
+	// keepPricesPostgres prevents changes to the prices of a batch. Otherwise a price could return
+	// to its old value, and be applied to a range, before the price in between is written.
+	keepPricesPostgres = `SELECT item.id FROM ` + batchRows + ` ORDER BY item.id FOR SHARE OF item`
 )
 
-// applyPrices copies prices to the rows whose value differs. It returns the number of
-// updated rows. On PostgreSQL, it first locks the rows in order of id with the query lock. A
-// second statement then reads the prices, so that it never replaces a newer price of another
-// transaction. It writes all locked rows, so that a transaction that has read an older price
-// cannot write it to one of them: see ApplyToRows.
+// applyPrices copies prices to rows. It returns the number of written rows. On SQLite these are the
+// rows whose value differs. On PostgreSQL, it first locks the rows that the query lock finds, in
+// order of id. A second statement then reads the prices, so that it never replaces a newer price of
+// another transaction. It writes all locked rows, so that a transaction that has read an older
+// price cannot write it to one of them: see ApplyToRows.
 func applyPrices(t *db.Tx, apply, lock string, args ...any) (int64, error) {
 	if t.Dialect == db.SQLite {
 		return t.Exec(apply, args...)
@@ -80,12 +84,16 @@ func ApplyToRows(t *db.Tx, from, to int64, allRows, inOrder bool) (err error) {
 }
 
 // ApplyToBatch copies the prices that a batch of a job changed to all rows of their items.
-// It returns the number of updated rows.
+// It returns the number of written rows.
 func ApplyToBatch(t *db.Tx, job int64, batch int) (int64, error) {
+	if err := t.ExecPostgres(keepPricesPostgres, job, batch); err != nil {
+		return 0, err
+	}
 	return applyPrices(t, applyToBatch, lockBatchPostgres, job, batch)
 }
 
-// ApplyToItems copies the prices of items to all their rows.
+// ApplyToItems copies the prices of items to all their rows. The transaction must have changed or
+// locked the items.
 func ApplyToItems(t *db.Tx, ids []int64) error {
 	_, err := applyPrices(t, applyPrice+`item WHERE item.id `+t.Dialect.OneOf(1)+differing, lockItemsPostgres, t.Dialect.EncodeIDs(ids))
 	return err

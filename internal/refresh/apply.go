@@ -28,7 +28,7 @@ const (
 	mostChanged = 2
 )
 
-// manyItems is the number of items above which the end of a job frees memory.
+// manyItems is the number of items above which a plan and the end of a job free memory.
 const manyItems = 100_000
 
 // sharedShards is the number of shards if several processes may write. There should be more

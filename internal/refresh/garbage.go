@@ -46,7 +46,7 @@ func (g *garbage) limit(percent int) (end func()) {
 // that writes, and garbage. Between the stages of large work, both would otherwise add to the
 // memory of the next stage. It takes some 100 ms.
 func (p *process) freeMemory(ctx context.Context) {
-	if err := p.store.ShrinkCache(ctx); err != nil {
+	if err := p.store.ShrinkCache(ctx); err != nil && ctx.Err() == nil {
 		p.log.Warn("page cache not freed", "error", err)
 	}
 	debug.FreeOSMemory()

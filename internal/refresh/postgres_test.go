@@ -187,6 +187,40 @@ func TestPostgres_RangeDoesNotKeepAPriceThatWasReplaced(t *testing.T) {
 	}
 }
 
+// A batch applies a price that returns to its old value before the batch has committed.
+func TestPostgres_BatchDoesNotApplyAPriceThatWasReplaced(t *testing.T) {
+	const price, between = 10, 20
+	f := &fixture{&dbtest.Fixture{TB: t, Database: dbtest.On(t, dbtest.PostgreSQL), Now: dbtest.Epoch}}
+	f.DB = f.Open(t, db.Options{Now: func() time.Time { return f.Now }})
+	item := f.items("A")[0]
+	u := f.own("u", item)
+	job := f.run(price)
+	f.openShards(job, 1)
+	f.apply(job)
+	f.finish(job)
+	f.Now = f.Now.Add(7 * time.Hour)
+	job = f.run(between)
+	returned := make(chan struct{})
+	f.Tx(func(tx *db.Tx) error {
+		n, err := refresh.ApplyBatch(tx, job, 0)
+		f.Is("rows of the batch", n, int64(1))
+		go func() {
+			defer close(returned)
+			f.Try(func(tx *db.Tx) error { return setPrice(tx, item, price) })
+			f.Try(func(tx *db.Tx) error { return inventory.ApplyToRows(tx, 0, 100, false, true) })
+		}()
+		wait := time.NewTimer(headstart)
+		defer wait.Stop()
+		select {
+		case <-returned:
+		case <-wait.C: // it waits for the batch
+		}
+		return err
+	})
+	<-returned
+	f.Is("price and values", fmt.Sprint(f.item("A").Price, f.values(u)), fmt.Sprint(money.Micro(price), []money.Micro{price}))
+}
+
 func setPrice(tx *db.Tx, item int64, price money.Micro) error {
 	_, err := tx.Exec(`UPDATE item SET price = $2 WHERE id = $1`, item, int64(price))
 	return err
