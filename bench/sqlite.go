@@ -33,8 +33,8 @@ func (sqlite) sizes(ctx context.Context, db *sql.DB, tables []string) ([]int64, 
 
 func (sqlite) close() error { return nil }
 
-// pragmas are the settings of the store. A floor with less safety or more memory would not be
-// comparable.
+// pragmas are the settings of the store, with a little more cache than all its connections have
+// together. A floor with less safety would not be comparable.
 const pragmas = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-16000)&_pragma=wal_autocheckpoint(4000)&_pragma=journal_size_limit(67108864)"
 
