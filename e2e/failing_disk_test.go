@@ -136,7 +136,7 @@ func newAssets(n int) []asset {
 	return out
 }
 
-// fill uses nearly all free space.
+// fill uses nearly all free space. Others may write at the same time, such as PostgreSQL's vacuum.
 func fill(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "filler")
@@ -145,18 +145,20 @@ func fill(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var stat syscall.Statfs_t
-	if err := syscall.Statfs(dir, &stat); err != nil {
-		t.Fatal(err)
-	}
 	const leave = 96 << 10
-	chunk := make([]byte, 64<<10)
-	for room := int64(stat.Bavail) * stat.Bsize; room > leave; room -= int64(len(chunk)) {
+	chunk := make([]byte, 16<<10)
+	for {
+		var stat syscall.Statfs_t
+		if err := syscall.Statfs(dir, &stat); err != nil {
+			t.Fatal(err)
+		}
+		if int64(stat.Bavail)*stat.Bsize <= leave {
+			return path
+		}
 		if _, err := f.Write(chunk); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return path
 }
 
 // tamper makes system calls of a running process fail. The returned function stops this.
