@@ -36,7 +36,8 @@ type PricedRow struct {
 
 // ReadInventory returns a user's rows in one game (0: all games) with IDs above after. It
 // selects the IDs of the page first, because the database would otherwise join all of the
-// user's rows before sorting.
+// user's rows before sorting. Without "id + 0", PostgreSQL would read the primary key of a
+// partition, (id, user_key), from its beginning to the user's rows, because it is in order.
 func ReadInventory(ctx context.Context, s *db.DB, user int64, app int32, after int64, limit int) ([]PricedRow, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *PricedRow) error {
 		var updated, checked int64
@@ -59,7 +60,7 @@ func ReadInventory(ctx context.Context, s *db.DB, user int64, app int32, after i
 			coalesce(n.seed, -1), coalesce(n.finish, -1), coalesce(n.def_index, -1), coalesce(n.quality, -1), coalesce(n.rarity, -1),
 			coalesce(n.kills, -1), coalesce(n.charm, -1), coalesce(n.name_tag, ''), coalesce(n.stickers, '[]'), coalesce(n.charms, '[]'),
 			coalesce(n.given_certificate, '')
-		FROM (SELECT id FROM inventory WHERE user_key = $1 AND id > $2 AND ($3 = 0 OR app_id = $3) ORDER BY id LIMIT $4) p
+		FROM (SELECT id FROM inventory WHERE user_key = $1 AND id > $2 AND ($3 = 0 OR app_id = $3) ORDER BY id + 0 LIMIT $4) p
 		CROSS JOIN inventory v LEFT JOIN item i ON i.id = v.item_id LEFT JOIN inspection n ON n.inventory_id = v.id
 		WHERE v.user_key = $1 AND v.id = p.id ORDER BY v.id`, user, after, app, limit)
 }
