@@ -148,8 +148,22 @@ func TestPostgres_RunSurvivesKilledSessions(t *testing.T) {
 	if back := c.back(); back > mostBack() {
 		t.Errorf("the recovery took %v, want at most %v", back, mostBack())
 	}
+	useConnections(c.server)
 	c.estimated(rounds * slots * len(c.servers))
 	c.stopAll()
+}
+
+// useConnections uses all idle connections of a server at the same time. Each of them whose session
+// was terminated fails one request.
+func useConnections(s *server) {
+	var reading sync.WaitGroup
+	for range 50 {
+		reading.Go(func() {
+			var page struct{}
+			_ = s.tryGet("/api/market-prices/jobs?limit=1", &page)
+		})
+	}
+	reading.Wait()
 }
 
 // endSessions terminates all other sessions of a database, and returns their number.
