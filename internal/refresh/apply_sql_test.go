@@ -105,12 +105,7 @@ func TestApplyRange_RollbackKeepsTheShard(t *testing.T) {
 				defer close(others)
 				f.apply(job)
 			}()
-			t := time.NewTimer(headstart)
-			defer t.Stop()
-			select {
-			case <-others: // on PostgreSQL, other workers apply the other shard
-			case <-t.C:
-			}
+			giveHeadstart(others) // on PostgreSQL, other workers apply the other shard
 			return died
 		})
 		f.Is("the transaction was killed", errors.Is(err, died), true)

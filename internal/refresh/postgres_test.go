@@ -128,6 +128,21 @@ func TestPostgres_ConcurrentEstimateRetriesNamedQuotes(t *testing.T) {
 	}
 }
 
+// oneApplied returns a PostgreSQL database with one item, whose price is applied to a row of a user.
+func oneApplied(t *testing.T, price money.Micro) (f *fixture, item, userKey int64) {
+	t.Helper()
+	f = &fixture{&dbtest.Fixture{TB: t, Database: dbtest.On(t, dbtest.PostgreSQL), Now: dbtest.Epoch}}
+	f.DB = f.Open(t, db.Options{Now: func() time.Time { return f.Now }})
+	item = f.items("A")[0]
+	userKey = f.own("u", item)
+	job := f.run(price)
+	f.openShards(job, 1)
+	f.apply(job)
+	f.finish(job)
+	f.Now = f.Now.Add(7 * time.Hour)
+	return f, item, userKey
+}
+
 // A price changes and soon returns to its old value. A transaction that applies prices to a
 // range has read the price in between. So it differs from the rows, and the old one does not.
 func TestPostgres_RangeDoesNotKeepAPriceThatWasReplaced(t *testing.T) {
@@ -142,15 +157,7 @@ func TestPostgres_RangeDoesNotKeepAPriceThatWasReplaced(t *testing.T) {
 		"batch after the write":  {back: runAndBatch, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fixture{&dbtest.Fixture{TB: t, Database: dbtest.On(t, dbtest.PostgreSQL), Now: dbtest.Epoch}}
-			f.DB = f.Open(t, db.Options{Now: func() time.Time { return f.Now }})
-			item := f.items("A")[0]
-			u := f.own("u", item)
-			job := f.run(price)
-			f.openShards(job, 1)
-			f.apply(job)
-			f.finish(job)
-			f.Now = f.Now.Add(7 * time.Hour)
+			f, item, u := oneApplied(t, price)
 			f.Tx(func(tx *db.Tx) error { return setPrice(tx, item, between) })
 			returned := make(chan struct{})
 			start := sync.OnceFunc(func() {
@@ -159,12 +166,7 @@ func TestPostgres_RangeDoesNotKeepAPriceThatWasReplaced(t *testing.T) {
 					defer close(returned)
 					apply()
 				}()
-				wait := time.NewTimer(headstart)
-				defer wait.Stop()
-				select {
-				case <-returned:
-				case <-wait.C: // it waits for the range
-				}
+				giveHeadstart(returned) // it may wait for the range
 			})
 			f.Tx(func(tx *db.Tx) error {
 				var read money.Micro
@@ -190,16 +192,8 @@ func TestPostgres_RangeDoesNotKeepAPriceThatWasReplaced(t *testing.T) {
 // A batch applies a price that returns to its old value before the batch has committed.
 func TestPostgres_BatchDoesNotApplyAPriceThatWasReplaced(t *testing.T) {
 	const price, between = 10, 20
-	f := &fixture{&dbtest.Fixture{TB: t, Database: dbtest.On(t, dbtest.PostgreSQL), Now: dbtest.Epoch}}
-	f.DB = f.Open(t, db.Options{Now: func() time.Time { return f.Now }})
-	item := f.items("A")[0]
-	u := f.own("u", item)
-	job := f.run(price)
-	f.openShards(job, 1)
-	f.apply(job)
-	f.finish(job)
-	f.Now = f.Now.Add(7 * time.Hour)
-	job = f.run(between)
+	f, item, u := oneApplied(t, price)
+	job := f.run(between)
 	returned := make(chan struct{})
 	f.Tx(func(tx *db.Tx) error {
 		n, err := refresh.ApplyBatch(tx, job, 0)
@@ -209,12 +203,7 @@ func TestPostgres_BatchDoesNotApplyAPriceThatWasReplaced(t *testing.T) {
 			f.Try(func(tx *db.Tx) error { return setPrice(tx, item, price) })
 			f.Try(func(tx *db.Tx) error { return inventory.ApplyToRows(tx, 0, 100, false, true) })
 		}()
-		wait := time.NewTimer(headstart)
-		defer wait.Stop()
-		select {
-		case <-returned:
-		case <-wait.C: // it waits for the batch
-		}
+		giveHeadstart(returned) // it waits for the batch
 		return err
 	})
 	<-returned

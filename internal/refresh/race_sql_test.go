@@ -136,6 +136,16 @@ func (f *fixture) push(names ...string) inventory.Push {
 // headstart is how long a test watches a blocked transaction to check that it waits.
 const headstart = 300 * time.Millisecond
 
+// giveHeadstart waits until done is closed, or for the headstart if it is not.
+func giveHeadstart(done <-chan struct{}) {
+	t := time.NewTimer(headstart)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
 // A sync copies the old price of one item and queues another item that has no price. Then an
 // estimate and its apply begin.
 func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
@@ -166,12 +176,7 @@ func TestStoreEstimates_WaitsForASyncThatHoldsThePrice(t *testing.T) {
 					return err
 				}
 				ready()
-				t := time.NewTimer(headstart)
-				defer t.Stop()
-				select {
-				case <-apply:
-				case <-t.C:
-				}
+				giveHeadstart(apply)
 				return nil
 			})
 		})
